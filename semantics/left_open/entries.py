@@ -148,10 +148,17 @@ ENTRIES: tuple[Entry, ...] = (
         _silent("Gelu"), accuracy.constants_as_float, ("Gelu",),
     ),
     Entry(
+        "zero.made", ("ThresholdedRelu", "Shrink"), "a number is left out, and 0 stands for it",
+        "a zero of either sign",
+        (Quote("ONNX ThresholdedRelu", "y = 0 otherwise"), Quote("ONNX Shrink", "Otherwise, y = 0")), nodes.zeros_made,
+        ("ThresholdedRelu", "Shrink"),
+    ),
+    Entry(
         "resize.length", ("Resize",),
-        "scales are given, the mode is linear with align_corners, and scale * length is no whole number",
-        "the resized length is the whole number of elements",
-        (Quote("ONNX Resize", "`length_resized` as the length of the resized tensor in axis x"),), nodes.whole_length,
+        "scales are given, the mode is linear or cubic, and scale * length is no whole number",
+        "the resized length is the whole number of elements, and the scale is that of the lengths",
+        (Quote("ONNX Resize", "`length_resized` as the length of the resized tensor in axis x"),
+         Quote("ONNX Resize", "`scale = length_resized / length_original`")), nodes.whole_length,
         ("Resize",),
     ),
     Entry(

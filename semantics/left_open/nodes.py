@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,25 +12,75 @@ from assay.semantics.left_open import Array, Opening, OperatorUse
 
 
 def whole_length(u: OperatorUse) -> Iterator[Opening]:
-    """Resize by scales, linear with align_corners: the resized length may be the whole number of elements that there
-    are, or the product of scale and length. Ours is the product."""
+    """Resize by scales whose product with a length is no whole number, linear or cubic: the resized length, and the
+    scale that the text makes of it, may be that of the elements that there are. Ours is the product."""
     x, scales, (y,) = u.operands[0], u.operands[-1], u.results
     text = {k: v.decode() if isinstance(v, bytes) else v for k, v in u.attrs.items()}
-    by_scales = len(u.operands) > 1 and dtype(scales.dtype).is_float and scales.size == x.ndim
-    if text.get("mode") != "linear" or text.get("coordinate_transformation_mode") != "align_corners" or not by_scales:
+    axes = text.get("axes") or range(x.ndim)
+    by_scales = len(u.operands) > 1 and dtype(scales.dtype).is_float and scales.size == len(axes)
+    if not by_scales or text.get("mode") not in _TAPS or text.get("antialias"):
+        return
+    if all((float(s) * x.shape[a]).is_integer() for s, a in zip(scales.reshape(-1), axes, strict=True)):
         return
     made = x.astype(np.float64)
     for axis, size in enumerate(y.shape):
-        length = x.shape[axis]
-        if size == length:
-            continue
-        at = np.arange(size) * ((length - 1) / max(size - 1, 1))
-        low = np.clip(np.floor(at).astype(np.int64), 0, max(length - 2, 0))
-        part = (at - low).reshape((-1, *(1,) * (x.ndim - 1 - axis)))
-        made = np.take(made, low, axis) * (1 - part) + np.take(made, np.minimum(low + 1, length - 1), axis) * part
+        if size != x.shape[axis]:
+            at = _positions(text.get("coordinate_transformation_mode", "half_pixel"), size, x.shape[axis])
+            if at is None:
+                return
+            made = _interpolated(made, axis, at, text)
     # coordinates may be rounded to the dtype, and each of the axes adds the roundings of its weights
     off = 16 * x.ndim * dtype(x.dtype).unit_roundoff * float(np.max(np.abs(x), initial=0.0)) * max(x.shape, default=1)
     yield Opening(np.isfinite(made), made - off, made + off)
+
+
+def _positions(mode: str, size: int, length: int) -> Array | None:
+    """Where the elements of a resized axis are made in the axis that there was; None where a mode has words of its own
+    for a length that is no whole number, or takes another one."""
+    at = np.arange(size, dtype=np.float64)
+    match mode:
+        case "half_pixel" | "pytorch_half_pixel":
+            return (at + 0.5) * length / size - 0.5 if size > 1 or mode == "half_pixel" else at
+        case "asymmetric":
+            return at * length / size
+        case "align_corners":
+            return at * ((length - 1) / max(size - 1, 1))
+        case _:
+            return None
+
+
+_TAPS = {"linear": (0, 1), "cubic": (-1, 0, 1, 2)}
+"""Which elements are weighed, beside the one in front of a position."""
+
+
+def _interpolated(x: Array, axis: int, at: Array, text: Mapping[str, Any]) -> Array:
+    """What is made at these positions along an axis; beyond the ends stands the last element."""
+    low = np.floor(at).astype(np.int64)
+    taps = [low + k for k in _TAPS[text["mode"]]]
+    weights = [_weight(np.abs(t - at), text) for t in taps]
+    if text.get("exclude_outside"):
+        weights = [np.where((t >= 0) & (t < x.shape[axis]), w, 0.0) for t, w in zip(taps, weights, strict=True)]
+        weights = [w / np.sum(weights, axis=0) for w in weights]
+    along = (-1, *(1,) * (x.ndim - 1 - axis))
+    found: Array = np.zeros(())
+    for tap, weight in zip(taps, weights, strict=True):
+        found = found + np.take(x, np.clip(tap, 0, x.shape[axis] - 1), axis) * weight.reshape(along)
+    return found
+
+
+def _weight(d: Array, text: Mapping[str, Any]) -> Array:
+    """The weight of an element at this distance."""
+    if text["mode"] == "linear":
+        return 1 - d
+    a = float(text.get("cubic_coeff_a", -0.75))
+    return np.asarray(np.where(d <= 1, ((a + 2) * d - (a + 3)) * d * d + 1, a * (((d - 5) * d + 8) * d - 4)))
+
+
+def zeros_made(u: OperatorUse) -> Iterator[Opening]:
+    """ThresholdedRelu and Shrink: the text says 0 of what they leave out, and not of which sign."""
+    (y,) = u.results
+    if u.is_float:
+        yield Opening(y == 0, np.zeros_like(y), np.zeros_like(y))
 
 
 def unpooled_shape(u: OperatorUse) -> Iterator[Opening]:

@@ -168,9 +168,20 @@ def test_lengths_and_indices() -> None:
     assert admitted(found, f(1, 1.6, 2.2, 2.8, 3.4, 4).reshape(1, 6)) == [[True] * 6]
     assert admitted(found, f(1, 1.6, 2.2, 2.8, 3.5, 4).reshape(1, 6)) == [[True] * 4 + [False, True]]
     assert not opened("Resize", x, f(1, 1.7), results=f(0, 0, 0, 0, 0, 0).reshape(1, 6), mode=b"nearest")
+    half = opened("Resize", x, f(1, 0.6), results=f(0, 0).reshape(1, 2), mode=b"linear")
+    assert admitted(half, f(1.5, 3.5).reshape(1, 2)) == [[True] * 2]
+    for more in ({"antialias": 1}, {"coordinate_transformation_mode": b"half_pixel_symmetric"}):
+        assert not opened("Resize", x, f(1, 0.6), results=f(0, 0).reshape(1, 2), mode=b"linear", **more)
+    assert not opened("Resize", x, f(1, 0.5), results=f(0, 0).reshape(1, 2), mode=b"linear"), "two of four is whole"
     unpooled = opened("MaxUnpool", f(5, 6), np.array([1, 3]), np.array([5]), results=f(5, 0, 6, 0, 0))
     assert admitted(unpooled, f(0, 5, 0, 6, 0)) == [True, True, True, True, False]
     assert admitted(unpooled, f(0, 5, 0, 7, 0)) == [True, True, True, False, False]
+
+
+def test_a_zero_that_is_made_is_of_either_sign() -> None:
+    found = opened("Shrink", f(-0.25, 2), results=f(0, 1.5))
+    assert admitted(found, f(-0.0, 1.5)) == [True, False] and admitted(found, f(-1e-30, 1.5)) == [False, False]
+    assert not opened("Shrink", np.array([0, 2]), results=(np.array([0, 2]),))
 
 
 def test_the_sign_of_zero_and_small_results() -> None:

@@ -135,7 +135,7 @@ def test_what_is_right_is_right(path: Path) -> None:
     assert oracle_of(subject).judge(inputs, {**all_ours, name: right}).outcome in ("right", "undecided", "open")
 
 
-DIMS: dict[str, dict[str, int]] = {}
+DIMS: dict[str, dict[str, int]] = {"35_div_of_int8_is_rounded": {"n": 1}}
 
 
 @pytest.mark.parametrize("name", TOOLS)
@@ -190,7 +190,7 @@ def test_every_entry_has_a_case_or_its_test() -> None:
     there = {case.entry for case in LEFT_OPEN if case.entry}
     assert there <= set(BY_NAME)
     assert set(BY_NAME) - there == {
-        "nan.two", "nan.bounds", "nan.order", "shift", "det.one", "softmax.infinite", "loss.mean",
+        "nan.two", "nan.bounds", "nan.order", "shift", "det.one", "softmax.infinite", "loss.mean", "zero.made",
     }  # fmt: skip
 
 

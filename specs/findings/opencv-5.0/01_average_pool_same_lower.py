@@ -1,7 +1,7 @@
 """AveragePool with SAME_LOWER pads behind.
 
 AveragePool: 'pad the input so that'; with SAME_LOWER the odd pad stands in front. What is given is what SAME_UPPER
-gives.
+gives. MaxPool does the same.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Det of one matrix has an axis.
 
 Det: 'When the input is 2-D, the output is a scalar(shape is empty: `[]`)'. ReduceMax and ReduceSum of one element do
-the same.
+the same. So do NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """DFT along the axis -2 is made along no axis.
 
-DFT: 'Default is `-2` (last signal axis)', which is the first one here. What is given are the numbers themselves; of
-three values two are wanted.
+DFT: 'Default is `-2` (last signal axis)', which is the first one here. The transform is made along axis 1,
+the default of version 17, whatever is given: what comes are the numbers themselves; of three values two are wanted.
 """
 
 import numpy as np

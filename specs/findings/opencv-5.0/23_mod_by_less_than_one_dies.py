@@ -1,7 +1,7 @@
 """Mod of a float by 0.5 ends the process with SIGFPE.
 
 Mod: 'If `fmod` is `0`, the output is calculated as `A - floor(A / B) * B`'. As a whole number 0.5 is 0. Nothing lets
-an operator end the program that runs the model.
+an operator end the program that runs the model. A divisor of 0 does the same.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
 """Div of int32 by a constant is computed in float.
 
 Div: 'For integer inputs, the result is computed using truncating division (rounding toward zero)'. Above 2^24 float
-has not all whole numbers.
+has not all whole numbers. A BitShift of uint32 to the right is computed so too.
 """
 
 import numpy as np

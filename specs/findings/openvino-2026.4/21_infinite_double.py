@@ -1,7 +1,8 @@
 """AveragePool of -inf, a double, is the least finite float.
 
 AveragePool: 'average pooling consisting of computing the average on all values of a subset of the input tensor
-according to the kernel size'. MaxPool gives the greatest for infinity.
+according to the kernel size'. MaxPool gives the greatest for infinity. Cast of an infinite float to double does the
+same.
 """
 
 import numpy as np

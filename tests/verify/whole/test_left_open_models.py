@@ -206,6 +206,23 @@ CASES: tuple[Case, ...] = (
              'coordinate_transformation_mode="align_corners">(x,,r)'
          ),
          [[[[1, 2, 3, 4]]]], [[[[1, 1.6, 2.2, 2.8, 3.4, 4]]]], [[[[1, 1.7, 2.2, 2.8, 3.4, 4]]]]),
+    Case("resize.length", "Resize", "(float[1,1,4] x) => (float[1,1,2] y)",
+         'r = Constant<value_floats=[1.0, 1.0, 0.6]>() y = Resize<mode="linear">(x,,r)',
+         [[[[1, 2, 3, 4]]]], [[[[1.5, 3.5]]]], [[[[1.5, 3.6]]], [[[1.4, 3.0]]]]),
+    Case("resize.length", "Resize", "(float[1,1,4] x) => (float[1,1,3] y)",
+         (
+             'r = Constant<value_floats=[0.8]>() y = Resize<mode="cubic", axes=[2], '
+             'coordinate_transformation_mode="align_corners">(x,,r)'
+         ),
+         [[[[1, 2, 3, 4]]]], [[[[1, 2.5, 4]]]], [[[[1, 2.5, 4.1]]]]),
+    Case("resize.length", "Resize", "(float[1,1,2] x) => (float[1,1,3] y)",
+         (
+             'r = Constant<value_floats=[1.0, 1.0, 1.6]>() y = Resize<mode="cubic", exclude_outside=1, '
+             'coordinate_transformation_mode="asymmetric">(x,,r)'
+         ),
+         [[[[0, 1]]]], [[[[0, 0.6825397, 1.1621623]]]], [[[[0, 0.6825397, 1.16]]]]),
+    one("zero.made", "ThresholdedRelu", "float", [-1, 2], [[-0.0, 2]], [[-0.0, 3], [-1e-30, 2]]),
+    one("zero.made", "Shrink", "float", [-0.25, 2], [[-0.0, 2]], [[-0.0, 3], [-1e-30, 2]]),
     Case("unpool.indices", "MaxUnpool", "(float[1,1,1,2] x, int64[1,1,1,2] i) => (float[1,1,3,5] y)",
          "o = Constant<value_ints=[1, 1, 3, 5]>() y = MaxUnpool<kernel_shape=[2, 2], strides=[2, 2]>(x, i, o)",
              [[[[[5, 6]]]], [[[[5, 7]]]]],
