@@ -10,7 +10,7 @@ import numpy as np
 from assay.lower.stablehlo_export.use import HloExportRule, HloResults, HloUse
 from assay.lower.stablehlo_export.writer import HloValue, ints_text, numbers_of
 from assay.semantics.dtypes import INT64, dtype
-from assay.semantics.ops.sizes import larger, slice_length, slice_places, smaller
+from assay.semantics.ops.sizes import larger, slice_places
 from assay.semantics.scalar import Dim, simplify
 
 
@@ -27,27 +27,25 @@ def permute_dims(use: HloUse) -> HloValue:
 
 
 def strided_slice(use: HloUse) -> HloValue:
-    """What is taken backwards is taken forwards and turned."""
+    """What is taken backwards is taken forwards and turned; where a size is no number, turned and taken forwards."""
     (x,) = use.args
     axes = [a % use.rank for a in use.attrs["axes"]]
     steps = use.attrs["strides"] or (1,) * len(axes)
     for axis, begin, end, step in zip(axes, use.attrs["begin"], use.attrs["end"], steps, strict=True):
-        x = use.cut(x, axis, *_span(x.shape[axis], simplify(begin), simplify(end), step), abs(step))
-        x = use.turned(x, axis) if step < 0 and x.shape[axis] != 0 else x
+        size, begin, end = x.shape[axis], simplify(begin), simplify(end)
+        known = numbers_of((size, begin, end))
+        if known is not None:
+            places = range(known[0])[known[1] : known[2] : step]
+            low, high = (min(places), max(places) + 1) if places else (0, 0)
+            x = use.cut(x, axis, low, high, abs(step))
+            x = use.turned(x, axis) if step < 0 and places else x
+            continue
+        first, last = slice_places(size, begin, end, step)
+        if step < 0:
+            x = use.turned(x, axis)
+            first, last = (simplify(size - 1 - place) for place in (first, last))
+        x = use.cut(x, axis, first, larger(first, last), abs(step))
     return x
-
-
-def _span(size: Dim, begin: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
-    """The lowest place that is taken of an axis, and one behind the highest."""
-    if isinstance(size, int) and isinstance(begin, int) and isinstance(end, int):
-        places = sorted(range(size)[begin:end:step])
-        return (places[0], places[-1] + 1) if places else (0, 0)
-    first, last = slice_places(size, begin, end, step)
-    if step > 0:
-        return first, larger(first, last)
-    behind = simplify(first + 1)
-    lowest = simplify(first + (slice_length(size, begin, end, step) - 1) * step)
-    return smaller(lowest, behind), behind
 
 
 def split(use: HloUse) -> HloResults:

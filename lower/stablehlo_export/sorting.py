@@ -34,6 +34,7 @@ def topk(use: HloUse) -> HloResults:
     """The first of all elements in order; of equal ones the first comes first, for the sort is stable."""
     (x,) = use.args
     axis, k = use.axis(), use.attrs["k"]
+    use.number(x.shape[axis], "the axis that is sorted")
     line = use.line(INT64, x.shape, axis)
     if use.attrs["largest"]:
         found = sorted_by(use, [x, line], axis, lambda p: below(use, p[1], p[0]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from assay.lower.stablehlo_export.use import HloExportRule, HloUse, kept
 from assay.lower.stablehlo_export.writer import HloValue, ints_text, numbers_of, pairs_text
-from assay.semantics.dtypes import FLOAT64
+from assay.semantics.dtypes import FLOAT64, INT64
 from assay.semantics.ops.common import broadcast_shapes
 from assay.semantics.ops.matrices import bins
 from assay.semantics.ops.pooling import Axis
@@ -113,8 +113,10 @@ def _running(how: str) -> HloExportRule:
     def rule(use: HloUse) -> HloValue:
         (x,) = use.args
         axis, reverse = use.axis(), bool(use.attrs["reverse"])
-        size = use.number(x.shape[axis], "the axis")
+        size = x.shape[axis]
         work = use.sum_in(x)
+        if not isinstance(size, int):
+            return use.cast(_run_of_pairs(use, how, work, axis), x.dtype)
         if use.attrs["exclusive"]:
             step = [int(a == axis) for a in range(x.rank)]
             widths = step, [-s for s in step]
@@ -125,6 +127,17 @@ def _running(how: str) -> HloExportRule:
         return use.cast(use.windowed(how, work, long, ones, ones, pads), x.dtype)
 
     return rule
+
+
+def _run_of_pairs(use: HloUse, how: str, x: HloValue, axis: int) -> HloValue:
+    """For each place of an axis what stands before it, or behind, and neutral elements for the others: as many pairs of
+    places as there are. A window's length is a number, and this axis is none."""
+    shape = (*x.shape[: axis + 1], *x.shape[axis:])
+    wide = use.placed(x, shape, [a + (a >= axis) for a in range(x.rank)])
+    to, of = (use.line(INT64, shape, a) for a in (axis, axis + 1))
+    direction = ("G" if use.attrs["reverse"] else "L") + ("T" if use.attrs["exclusive"] else "E")
+    inside = use.compared(direction, of, to)
+    return use.reduced(how, use.select(inside, wide, use.filled(use.neutral(how, x.dtype), wide)), [axis + 1])
 
 
 # --- pools --------------------------------------------------------------------------------------------------------
