@@ -154,17 +154,28 @@ class HloUse:
             return x
         if numbers_of(shape) is not None:
             return self.op("reshape", x, shape=tuple(shape))
+        kept = [a for a, d in enumerate(shape) if d != 1]
+        if same_sizes(x.shape, [shape[a] for a in kept]):  # in words that more readers take
+            made = self.placed(x, tuple(shape), kept)
+            self.writer.raised[made.name] = x, kept
+            return made
         return self.op("dynamic_reshape", x, self.sizes.vector(shape), shape=tuple(shape))
 
     def placed(self, x: HloValue, shape: Shape, axes: Sequence[int]) -> HloValue:
         """x repeated to a shape, of which its own axes are these."""
         if same_sizes(x.shape, shape) and list(axes) == list(range(x.rank)):
             return x
-        said = ints_text(axes)
         if numbers_of((*shape, *x.shape)) is not None:
-            return self.op("broadcast_in_dim", x, shape=shape, broadcast_dimensions=said)
-        sizes = self.sizes.vector(shape)
-        return self.op("dynamic_broadcast_in_dim", x, sizes, shape=shape, broadcast_dimensions=said)
+            return self.op("broadcast_in_dim", x, shape=shape, broadcast_dimensions=ints_text(axes))
+        x, inner = self.writer.raised.get(x.name, (x, range(x.rank)))
+        axes = [axes[a] for a in inner]
+        sizes, said = self.sizes.vector(shape), ints_text(axes)
+        own = [(k, same_sizes([d], [shape[a]])) for k, (d, a) in enumerate(zip(x.shape, axes, strict=True))]
+        return self.op(
+            "dynamic_broadcast_in_dim", x, sizes, shape=shape, broadcast_dimensions=said,
+            known_expanding_dimensions=ints_text([k for k, same in own if not same and same_sizes([x.shape[k]], [1])]),
+            known_nonexpanding_dimensions=ints_text([k for k, same in own if same]),
+        )  # fmt: skip
 
     def stretched(self, x: HloValue, shape: Shape) -> HloValue:
         """x repeated to a shape as NumPy does it: aligned at the end."""

@@ -103,6 +103,8 @@ class HloWriter:
     def __init__(self) -> None:
         self.blocks = [HloBlock()]
         self.functions: list[str] = []
+        self.raised: dict[str, tuple[HloValue, Sequence[int]]] = {}
+        """Tensors that only have axes of size 1 more than others: by their names these, and where their axes are."""
         self._numbers = 0
         self._bytes = 0
 
