@@ -8,9 +8,11 @@ that are all different, ones, a 0, and odd ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from assay.interp import graph
 from assay.lower.frontends.stablehlo.build import HloBuilder
@@ -45,8 +47,7 @@ def came_back(module: Module, back: Module, seed: int = 0, kinds: Sequence[Kind]
     why = differs(module.main, module, back.main, back)
     if not why:
         return Evidence("proved", True, "the same for every input")
-    oracle, compared, open_, trapped = Oracle(module), 0, 0, ""
-    at: dict[str, None] = {}
+    oracle, tried = Oracle(module), _Tried()
     for sample in _samples(module, kinds, seed):
         sizes = _sizes_text(module, sample.inputs)
         where = f"on {sample.kind} inputs{sizes and f' at {sizes}'}"
@@ -54,31 +55,60 @@ def came_back(module: Module, back: Module, seed: int = 0, kinds: Sequence[Kind]
             expected = oracle.expected(sample.inputs)
             names = list(graph.run(module, sample.inputs))
         except (Trap, Unpredictable) as trap:
-            trapped = trap.message
+            tried.trapped = trap.message
             continue
         try:
-            given = [sample.inputs[p.name] for p in module.main.params]
-            inputs = {p.name: a for p, a in zip(back.main.params, given, strict=True)}
-            made: list[Any] = list(graph.run(back, inputs).values())
+            made = _given_by(back, [sample.inputs[p.name] for p in module.main.params])
         except Unpredictable as why_not:
-            trapped = why_not.message
+            tried.trapped = why_not.message
             continue
-        except (Trap, Invalid) as wrong_there:
-            return Evidence("tested", False, f"{where} it fails, where the program does not: {wrong_there.message}")
+        except (Trap, Invalid) as failed:
+            return Evidence("tested", False, f"{where} it fails, where the program does not: {failed.message}")
         verdict = oracle.judge(expected, dict(zip(names, made, strict=True)))
         if verdict.outcome not in ("right", "open", "undecided"):
             return of_outcome(verdict.outcome, f"{where}: {verdict}")
-        compared += verdict.outcome != "undecided"
-        open_ += verdict.outcome == "open"
-        at.update({sizes: None} if sizes and verdict.outcome != "undecided" else {})
-    if not compared:
-        return Evidence("tested", None, f"nothing could be compared{trapped and ': '}{trapped}", outcome="undecided")
-    said = f"within the bounds on {plural(compared, 'set')} of inputs"
-    if at:
-        said += f", of sizes {'; '.join(at)}"
-    if open_:
-        said += f", on {open_} of them but for what the definition leaves open"
-    return Evidence("tested", True, f"{said}; not proved: {why}")
+        tried.add(verdict.outcome, sizes, made)
+    return tried.evidence(why)
+
+
+def _given_by(module: Module, arrays: Sequence[Any]) -> list[Any]:
+    """The results of a module, whose parameters are given by their places."""
+    inputs = {p.name: a for p, a in zip(module.main.params, arrays, strict=True)}
+    return list(graph.run(module, inputs).values())
+
+
+@dataclass(eq=False)
+class _Tried:
+    """What runs have shown so far."""
+
+    compared: int = 0
+    open: int = 0
+    sizes: dict[str, None] = field(default_factory=dict)
+    has_elements: bool = False
+    """Whether there were elements to compare: where a size is 0 there may be none."""
+    trapped: str = ""
+
+    def add(self, outcome: str, sizes: str, made: Sequence[Any]) -> None:
+        """A run of which nothing is wrong."""
+        if outcome == "undecided":
+            return
+        self.compared += 1
+        self.open += outcome == "open"
+        self.has_elements |= any(np.size(v) for v in made)
+        if sizes:
+            self.sizes[sizes] = None
+
+    def evidence(self, why: str) -> Evidence:
+        """What they come to; `why` there is no proof."""
+        if not self.compared or (self.sizes and not self.has_elements):
+            said = f"nothing could be compared{self.trapped and ': '}{self.trapped}"
+            return Evidence("tested", None, said, outcome="undecided")
+        said = f"within the bounds on {plural(self.compared, 'set')} of inputs"
+        if self.sizes:
+            said += f", of sizes {'; '.join(self.sizes)}"
+        if self.open:
+            said += f", on {self.open} of them but for what the definition leaves open"
+        return Evidence("tested", True, f"{said}; not proved: {why}")
 
 
 def _samples(module: Module, kinds: Sequence[Kind], seed: int) -> Iterator[Sample]:

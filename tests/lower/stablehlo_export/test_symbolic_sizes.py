@@ -168,6 +168,14 @@ def test_a_cast_is_asserted() -> None:
     assert found.holds and "N=3" in found.detail
 
 
+def test_tensors_without_elements_show_nothing() -> None:
+    """Only sizes of 0 pass this cast, and there is nothing to compare then."""
+    x = var("x", TensorType((N, 2), FLOAT32))
+    y = call("nn.relu", match_cast(x, TensorType((N * 2, 2), FLOAT32)))
+    module = Module({"main": function([x], y)})
+    assert came_back(module, back_of(module)).holds is None
+
+
 # --- faults -----------------------------------------------------------------------------------------------------------
 
 
