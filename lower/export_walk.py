@@ -129,8 +129,8 @@ class ExportWalk(ABC, Generic[V, S]):
         """The sizes of a tensor as a vector."""
 
     @abstractmethod
-    def require_match(self, node: graph.MatchCast, item: ExportItem[V, S], at: ExportActivation[V, S]) -> None:
-        """Refuse a cast that the text would not keep."""
+    def matched(self, node: graph.MatchCast, item: ExportItem[V, S], at: ExportActivation[V, S]) -> ExportItem[V, S]:
+        """What a cast gives of a value."""
 
     @abstractmethod
     def bind(self, at: ExportActivation[V, S], var: graph.Var, item: ExportItem[V, S]) -> None:
@@ -251,8 +251,7 @@ class ExportWalk(ABC, Generic[V, S]):
                 return result
             case graph.MatchCast(value=value):
                 result = yield self.value(value, at)
-                self.require_match(node, result, at)
-                return result
+                return self.matched(node, result, at)
             case graph.ShapeExpr(dims=dims):
                 return self.shape(dims, at)
             case graph.ShapeOf(value=value):

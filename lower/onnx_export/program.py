@@ -242,8 +242,9 @@ class Export(ExportWalk[Value, Sizes]):
         """A Shape."""
         return self.writer.node("Shape", [value], [INT64])[0]
 
-    def require_match(self, node: graph.MatchCast, item: Item, at: Activation) -> None:
+    def matched(self, node: graph.MatchCast, item: Item, at: Activation) -> Item:
         """A cast has no word of its own: what it would trap on is not kept (specs/lower.md, "Export")."""
+        return item
 
     def rule(
         self,

@@ -8,8 +8,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from assay.lower.stablehlo_export.use import HloExportRule, HloResults, HloUse
-from assay.lower.stablehlo_export.writer import HloValue, ints_text
+from assay.lower.stablehlo_export.writer import HloValue, ints_text, numbers_of
 from assay.semantics.dtypes import INT64, dtype
+from assay.semantics.ops.sizes import larger, slice_places
+from assay.semantics.scalar import Dim, simplify
 
 
 def reshaped(use: HloUse) -> HloValue:
@@ -25,18 +27,24 @@ def permute_dims(use: HloUse) -> HloValue:
 
 
 def strided_slice(use: HloUse) -> HloValue:
-    """What is taken backwards is taken forwards and turned."""
+    """What is taken backwards is taken forwards and turned; where a size is no number, turned and taken forwards."""
     (x,) = use.args
     axes = [a % use.rank for a in use.attrs["axes"]]
     steps = use.attrs["strides"] or (1,) * len(axes)
     for axis, begin, end, step in zip(axes, use.attrs["begin"], use.attrs["end"], steps, strict=True):
-        places = range(x.shape[axis])[begin:end:step]
-        if not places:
-            x = use.cut(x, axis, 0, 0)
-        elif step > 0:
-            x = use.cut(x, axis, places[0], places[-1] + 1, step)
-        else:
-            x = use.turned(use.cut(x, axis, places[-1], places[0] + 1, -step), axis)
+        size, begin, end = x.shape[axis], simplify(begin), simplify(end)
+        known = numbers_of((size, begin, end))
+        if known is not None:
+            places = range(known[0])[known[1] : known[2] : step]
+            low, high = (min(places), max(places) + 1) if places else (0, 0)
+            x = use.cut(x, axis, low, high, abs(step))
+            x = use.turned(x, axis) if step < 0 and places else x
+            continue
+        first, last = slice_places(size, begin, end, step)
+        if step < 0:
+            x = use.turned(x, axis)
+            first, last = (simplify(size - 1 - place) for place in (first, last))
+        x = use.cut(x, axis, first, larger(first, last), abs(step))
     return x
 
 
@@ -76,7 +84,7 @@ def _bordered(use: HloUse, x: HloValue, axis: int, before: int, after: int) -> H
     return use.joined(parts, axis)
 
 
-def _edge(use: HloUse, x: HloValue, axis: int, place: int, count: int) -> HloValue:
+def _edge(use: HloUse, x: HloValue, axis: int, place: Dim, count: int) -> HloValue:
     shape = tuple(count if a == axis else d for a, d in enumerate(x.shape))
     return use.placed(use.cut(x, axis, place, place + 1), shape, range(x.rank))
 
@@ -94,7 +102,7 @@ def take(use: HloUse) -> HloValue:
 def gather_nd(use: HloUse) -> HloValue:
     """Export gather_nd as gather at index vectors."""
     x, indices = use.args
-    depth = indices.shape[-1]
+    depth = use.number(indices.shape[-1], "how many places an index has")
     if not depth:
         return use.stretched(x, use.shape)
     places = use.place(indices, x.shape[:depth])
@@ -110,10 +118,16 @@ def gathered(
         f"#stablehlo.gather<offset_dims = {list(offset)}, collapsed_slice_dims = {list(axes)},"
         f" start_index_map = {list(axes)}, index_vector_dim = {vector}>"
     )
-    sizes = [1 if a in axes else d for a, d in enumerate(x.shape)]
+    sizes: list[Dim] = [1 if a in axes else d for a, d in enumerate(x.shape)]
+    known = numbers_of(sizes)
+    if known is None:
+        return use.op(
+            "dynamic_gather", x, places, use.sizes.vector(sizes), shape=use.shape,
+            dimension_numbers=numbers, indices_are_sorted="false",
+        )  # fmt: skip
     return use.op(
         "gather", x, places, shape=use.shape,
-        dimension_numbers=numbers, slice_sizes=ints_text(sizes), indices_are_sorted="false",
+        dimension_numbers=numbers, slice_sizes=ints_text(known), indices_are_sorted="false",
     )  # fmt: skip
 
 
@@ -121,7 +135,7 @@ def scatter_nd(use: HloUse) -> HloValue:
     """Export scatter_nd as scatter, whose updates of one place may come in any order. An index outside, where the
     operator traps, does nothing."""
     x, indices, updates = use.args
-    depth = indices.shape[-1]
+    depth = use.number(indices.shape[-1], "how many places an index has")
     if not depth:
         raise use.unsupported("updates of the whole tensor, one after another")
     places = use.place(indices, x.shape[:depth])
@@ -144,7 +158,7 @@ def full(use: HloUse) -> HloValue:
     """Export full as a constant."""
     with np.errstate(over="ignore"):
         number = np.asarray(use.attrs["fill_value"]).astype(use.to.numpy)
-    return use.writer.filled(number, use.to, use.shape)
+    return use.full(number, use.to, use.shape)
 
 
 def arange(use: HloUse) -> HloValue:
@@ -153,8 +167,8 @@ def arange(use: HloUse) -> HloValue:
 
 
 def shape_of(use: HloUse) -> HloValue:
-    """Sizes are numbers: a constant."""
-    return use.constant(np.array(use.args[0].shape, np.int64), INT64)
+    """A constant where all sizes are numbers."""
+    return use.sizes.vector(use.args[0].shape)
 
 
 TABLE: dict[str, HloExportRule] = {

@@ -1,16 +1,14 @@
 """A program as StableHLO (specs/lower.md, "Export").
 
 A call of a function of the module is a call of a private function; one of a local function is written as what it does;
-a function that calls itself as the last thing that it does is a `while`. All sizes are numbers: those of a function are
-what its arguments say.
+a function that calls itself as the last thing that it does is a `while`. A size is a number or an expression of
+symbols, which are measured where main's parameters have them; those of a function are what its arguments say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from assay.lower.export_walk import (
     ExportClosure,
@@ -21,18 +19,19 @@ from assay.lower.export_walk import (
 )
 from assay.lower.stablehlo_export import elementwise, movement, sorting, sums
 from assay.lower.stablehlo_export.items import HloActivation, HloClosure, HloItem, holds_function, type_of
+from assay.lower.stablehlo_export.sizes import HloSizes
 from assay.lower.stablehlo_export.use import HloExportRule, HloUse
-from assay.lower.stablehlo_export.writer import HloBlock, HloValue, HloWriter
+from assay.lower.stablehlo_export.writer import HloBlock, HloValue, HloWriter, numbers_of, same_sizes
 from assay.lower.tail_loops import TailLoop
 from assay.semantics import graph
-from assay.semantics.dtypes import INT64, dtype
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim, match_types
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Expr as Scalar, simplify
+from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, simplify
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import ShapeType, TensorType, TupleType, Type, dims
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type
 from assay.semantics.walk import fold_scoped, occurrences
 
 MOST_DEPTH = 100
@@ -56,6 +55,7 @@ class HloExport(ExportWalk[HloValue, Bound]):
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         self.writer = HloWriter()
+        self.sizes = HloSizes(self.writer)
         self.written: dict[tuple[str, tuple[str, ...]], tuple[str, Type]] = {}
         """The names and results of the private functions that are written, by the function and the types of its
         parameters."""
@@ -66,8 +66,6 @@ class HloExport(ExportWalk[HloValue, Bound]):
         types = [p.type for p in main.params]
         if any(not isinstance(t, TensorType) for t in types):
             raise Unsupported("a parameter of main is no tensor", label="stablehlo_export.C4")
-        for t in types:
-            self.static(t, {})
         names = [p.name for p in main.params], list(main.attrs.get("outputs", ()))
         self.function("main", ExportClosure(main, None, "main"), types, names)
         return "module {\n" + "\n".join(reversed(self.writer.functions)) + "\n}\n"
@@ -81,6 +79,8 @@ class HloExport(ExportWalk[HloValue, Bound]):
         parameters and results, by which its reader may call them."""
         blocks, self.writer.blocks = self.writer.blocks, [HloBlock()]
         params = [self.fresh(t) for t in types]
+        if name == "main":
+            self.measured([v for p in params for v in values_of(p)], closure.function)
         result = run_task(super().call(closure, params))
         lines = self.writer.block.lines
         self.writer.blocks = blocks
@@ -99,22 +99,27 @@ class HloExport(ExportWalk[HloValue, Bound]):
 
         def made(t: Type, inside: list[HloItem]) -> HloItem:
             if isinstance(t, TensorType):
-                return self.writer.value(t.static_shape, t.dtype)
+                return self.writer.value(tuple(map(simplify, t.shape)), t.dtype)
             if isinstance(t, TupleType):
                 return tuple(inside)
             raise Unsupported(f"a value of type {t}", label="stablehlo_export.C1")
 
         return fold_scoped(of, fields_of, made)
 
-    def static(self, of: Type, sizes: Bound) -> Type:
-        """A type whose sizes are numbers. Unsupported (stablehlo_export.C3) where one is not known."""
-        found = instantiate(of, sizes)
-        for d in dims(found):
-            if not isinstance(simplify(d), int):
-                raise Unsupported(
-                    f"the size {d} of {of} is no number; say sizes with --dim", label="stablehlo_export.C3"
-                )
-        return found
+    def measured(self, params: Sequence[HloValue], main: graph.Function) -> None:
+        """Measure the symbols that stand alone in the types of main's parameters, and write that the other sizes are
+        what the types say. Unsupported (stablehlo_export.C3): a symbol stands alone nowhere."""
+        later: list[tuple[HloValue, int, Dim, str]] = []
+        for v, p in zip(params, main.params, strict=True):
+            for axis, d in enumerate(v.shape):
+                if not isinstance(d, Symbol) or not self.sizes.measure(d, v, axis):
+                    later.append((v, axis, d, p.name))
+        for v, axis, d, name in later:
+            if isinstance(d, Scalar):
+                given = Symbol(name)
+                self.sizes.measure(given, v, axis)
+                message = f"axis {axis} of parameter {message_text(name)} has {{0}} elements, not {{1}}"
+                self.sizes.holds(given, d, message)
 
     def looped(self, loop: TailLoop, function: graph.Function, at: HloActivation) -> Task[HloItem]:
         """As a while. What decides is written before each round and behind the last."""
@@ -136,7 +141,7 @@ class HloExport(ExportWalk[HloValue, Bound]):
                 continue
             yield self.bindings(loop.round, inside)
             again = [v for item in (yield self.values(loop.again, inside)) for v in values_of(item)]
-            if [(v.shape, v.dtype) for v in again] != types:
+            if not all(same_sizes(v.shape, shape) for v, (shape, _) in zip(again, types, strict=True)):
                 raise Unsupported("the sizes of a loop's state change in a round", label="stablehlo_export.C3")
             regions.append(self.ended(tuple(again), params))
         behind = self.bound(function, self.writer.op("stablehlo.while", flat, types, {}, regions), at.outer)
@@ -171,23 +176,23 @@ class HloExport(ExportWalk[HloValue, Bound]):
         return self.writer.constant(data, dtype(data.dtype))
 
     def shape(self, dims: Sequence[Dim], at: HloActivation) -> HloValue:
-        """Sizes as a constant."""
-        numbers = [self.number(d, at) for d in dims]
-        return self.writer.constant(np.array(numbers, np.int64).reshape(len(numbers)), INT64)
+        """Sizes as a vector."""
+        return self.sizes.vector([self.dim(d, at) for d in dims])
 
     def shape_of(self, value: HloValue) -> HloValue:
-        """The sizes, which are known, as a constant."""
-        return self.writer.constant(np.array(value.shape, np.int64).reshape(value.rank), INT64)
+        """The sizes of a tensor as a vector."""
+        return self.sizes.vector(value.shape)
 
-    def number(self, d: Dim, at: HloActivation) -> int:
-        """A size as a number. Unsupported (stablehlo_export.C3) where it is not known."""
-        found = simplify(instantiate_dim(d, at.sizes)) if isinstance(d, Scalar) else d
-        if not isinstance(found, int):
-            raise Unsupported(f"the size {d} is only known in a run", label="stablehlo_export.C3")
+    def dim(self, d: Dim, at: HloActivation) -> Dim:
+        """A size in the symbols that have values in the text. Unsupported (stablehlo_export.C3) where one has none."""
+        found = simplify(instantiate_dim(d, at.sizes))
+        if not self.sizes.has(found):
+            raise Unsupported(f"the size {d} is only known in a run; say sizes with --dim", label="stablehlo_export.C3")
         return found
 
-    def require_match(self, node: graph.MatchCast, item: HloItem, at: HloActivation) -> None:
-        """Unsupported (stablehlo_export.C3): the cast reads sizes from elements, or does not hold."""
+    def matched(self, node: graph.MatchCast, item: HloItem, at: HloActivation) -> HloItem:
+        """A cast. What it says of sizes is written, unless it is shown; a size that becomes a number is converted to.
+        Unsupported (stablehlo_export.C3): it reads sizes from elements, or does not hold."""
         of = node.type
         if isinstance(of, ShapeType):
             raise Unsupported(
@@ -195,9 +200,23 @@ class HloExport(ExportWalk[HloValue, Bound]):
             )
         found: Bound = dict(at.sizes)
         try:
-            match_types([instantiate(of, found)], [type_of(item)], {})
+            match_types([of], [type_of(item)], found)
         except Invalid as wrong:
             raise Unsupported(f"sizes do not match: {wrong.message}", label="stablehlo_export.C3") from None
+        wanted = [t for t in occurrences(instantiate(of, found), fields_of) if isinstance(t, TensorType)]
+        made = [self.cast_to(v, t.shape) for v, t in zip(values_of(item), wanted, strict=True)]
+        return shaped_as(of, iter(made))
+
+    def cast_to(self, x: HloValue, shape: Sequence[Dim]) -> HloValue:
+        """A value with a shape that it has in every run that goes on."""
+        if same_sizes(x.shape, shape):
+            return x
+        for given, wanted in zip(x.shape, shape, strict=True):
+            self.sizes.holds(given, wanted, "a size is {0}, not {1}")
+        made = HloValue(x.name, tuple(map(simplify, shape)), x.dtype)
+        if made.type == x.type:
+            return made
+        return self.writer.op("stablehlo.convert", [x], [(made.shape, x.dtype)])[0]
 
     def rule(
         self,
@@ -208,23 +227,30 @@ class HloExport(ExportWalk[HloValue, Bound]):
         of: Type,
         at: HloActivation,
     ) -> HloValue | Sequence[HloValue] | None:
-        """The operations of an operator, by its rule, with numbers for sizes."""
+        """The operations of an operator, by its rule."""
         if op.name not in RULES:
             return None
         known = {name: self.known(value, at) for name, value in attrs.items()}
-        result = self.static(op.type_rule(known, tuple(TensorType(v.shape, v.dtype) for v in values)), at.sizes)
-        return RULES[op.name](HloUse(self.writer, op.name, known, tuple(values), result))
+        try:
+            result = op.type_rule(known, tuple(TensorType(v.shape, v.dtype) for v in values))
+        except Invalid as wrong:
+            message = f"sizes that are no numbers do not fit: {wrong.message}; say sizes with --dim"
+            raise Unsupported(message, label="stablehlo_export.C3") from None
+        return RULES[op.name](HloUse(self.writer, self.sizes, op.name, known, tuple(values), result))
 
     def known(self, value: Any, at: HloActivation) -> Any:
-        """An attribute with numbers for its sizes."""
+        """An attribute, its sizes in the symbols that have values."""
         if isinstance(value, tuple):
-            return tuple(self.number(v, at) if isinstance(v, Scalar) else v for v in value)
-        return self.number(value, at) if isinstance(value, Scalar) else value
+            return tuple(self.dim(v, at) if isinstance(v, Scalar) else v for v in value)
+        return self.dim(value, at) if isinstance(value, Scalar) else value
 
     def call(self, closure: HloClosure, operands: Sequence[HloItem]) -> Task[HloItem]:
-        """A call: of a function of the module, as one; of a local one, as what it does."""
+        """A call: of a function of the module, as one; of a local one, or for sizes that are no numbers, as what it
+        does."""
         flat = [v for item in operands for v in values_of(item)]
-        if closure.outer is not None or any(map(holds_function, operands)) or id(closure.function) in self.active:
+        written_here = closure.outer is not None or any(map(holds_function, operands))
+        dynamic = any(numbers_of(v.shape) is None for v in flat)
+        if written_here or dynamic or id(closure.function) in self.active:
             result: HloItem = yield super().call(closure, operands)
             return result
         key = closure.name, tuple(str(type_of(item)) for item in operands)
@@ -233,6 +259,8 @@ class HloExport(ExportWalk[HloValue, Bound]):
             self.written[key] = name, self.function(name, closure, [type_of(item) for item in operands])
         name, of = self.written[key]
         leaves = [t for t in occurrences(of, fields_of) if isinstance(t, TensorType)]
+        if any(isinstance(d, Scalar) for t in leaves for d in t.shape):
+            raise Unsupported(f"{closure.name} gives sizes that only a run knows", label="stablehlo_export.C3")
         made = self.writer.op("func.call", flat, [(t.static_shape, t.dtype) for t in leaves], {"callee": f"@{name}"})
         return shaped_as(of, iter(made))
 
@@ -245,7 +273,10 @@ class HloExport(ExportWalk[HloValue, Bound]):
         made: list[tuple[HloItem, str]] = []
         for part in (node.then, node.otherwise):
             made.append((yield self.region(part, self.inside(at))))
-        (first, one), (_, other) = made
+        (first, one), (second, other) = made
+        pairs = zip(values_of(first), values_of(second), strict=True)
+        if not all(same_sizes(v.shape, w.shape) for v, w in pairs):
+            raise Unsupported("the branches give different sizes", label="stablehlo_export.C3")
         types = [(v.shape, v.dtype) for v in values_of(first)]
         if not types:
             return first
@@ -274,6 +305,11 @@ def listed(values: Sequence[HloValue], names: Sequence[str], texts: Sequence[str
     if not plain or len(names) != len(values) or len(set(names)) != len(names):
         return ", ".join(texts)
     return ", ".join(f'{t} {{assay.name = "{n}"}}' for t, n in zip(texts, names, strict=True))
+
+
+def message_text(text: str) -> str:
+    """A name as part of a message."""
+    return "".join(c if c.isprintable() and c not in '"\\{}' else "_" for c in text)
 
 
 def plain_name(text: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 
 from assay.lower.stablehlo_export.use import HloExportRule, HloResults, HloUse
 from assay.lower.stablehlo_export.writer import HloValue
 from assay.semantics.dtypes import INT32, INT64
+from assay.semantics.ops.sizes import product
+from assay.semantics.scalar import simplify
 
 Before = Callable[[list[HloValue]], HloValue]
 """Whether the left element stands before the right one: of scalars, each operand's left and right one."""
@@ -33,6 +34,7 @@ def topk(use: HloUse) -> HloResults:
     """The first of all elements in order; of equal ones the first comes first, for the sort is stable."""
     (x,) = use.args
     axis, k = use.axis(), use.attrs["k"]
+    use.number(x.shape[axis], "the axis that is sorted")
     line = use.line(INT64, x.shape, axis)
     if use.attrs["largest"]:
         found = sorted_by(use, [x, line], axis, lambda p: below(use, p[1], p[0]))
@@ -44,7 +46,7 @@ def topk(use: HloUse) -> HloResults:
 def nonzero(use: HloUse) -> HloResults:
     """The places of what is not zero stand first in a stable order; what is behind them is made 0."""
     (x,) = use.args
-    size = prod(x.shape)
+    size = simplify(product(x.shape))
     flat = use.shaped(x, (size,))
     there = use.compared("NE", flat, use.filled(0, flat))
     count = use.shaped(use.reduced("add", use.cast(there, INT64), [0]), (1,))
@@ -54,9 +56,10 @@ def nonzero(use: HloUse) -> HloResults:
     held = use.compared("LT", line, count)
     rows = []
     for axis, d in enumerate(x.shape):
-        step = prod(x.shape[axis + 1 :])
-        row = use.op("divide", places, use.filled(step, places)) if size else places
-        row = use.op("remainder", row, use.filled(d, row)) if size else row
+        row = places
+        if size != 0:
+            row = use.op("divide", places, use.size(simplify(product(x.shape[axis + 1 :])), places))
+            row = use.op("remainder", row, use.size(d, row))
         rows.append(use.shaped(use.select(held, row, use.filled(0, row)), (1, size)))
     found = use.joined(rows, 0) if rows else use.filled(0, line, (0, size))
     return [found, count]
@@ -66,7 +69,7 @@ def unique(use: HloUse) -> HloResults:
     """The rows in order, of which each that is not as the one before it begins a group. The places of groups are found
     by sorting again: a group stands where its first row is, in the order of rows or of first occurrence."""
     (x,) = use.args
-    rows, columns = x.shape
+    rows, columns = (use.number(d, "a size of the rows") for d in x.shape)
     line = use.line(INT64, (rows,))
     if not rows:
         return [line, line, line, use.filled(0, line, (1,))]

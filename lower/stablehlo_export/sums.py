@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import math
+from math import prod
 
 import numpy as np
 
 from assay.lower.stablehlo_export.use import HloExportRule, HloUse, kept
-from assay.lower.stablehlo_export.writer import HloValue, ints_text, pairs_text
-from assay.semantics.dtypes import FLOAT64
+from assay.lower.stablehlo_export.writer import HloValue, ints_text, numbers_of, pairs_text
+from assay.semantics.dtypes import FLOAT64, INT64
+from assay.semantics.ops.common import broadcast_shapes
 from assay.semantics.ops.matrices import bins
 from assay.semantics.ops.pooling import Axis
+from assay.semantics.ops.sizes import product as product_of
+from assay.semantics.scalar import simplify
 
 PRECISE = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 MOST_BINS = 1 << 12
@@ -24,7 +27,7 @@ def matmul(use: HloUse) -> HloValue:
     a, b = (use.sum_in(x) if x.dtype.is_integer or x.dtype.bits < 16 else x for x in use.args)
     a = use.shaped(a, (1, *a.shape)) if a.rank == 1 else a
     b = use.shaped(b, (*b.shape, 1)) if b.rank == 1 else b
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shapes(use.name, [a.shape[:-2], b.shape[:-2]])
     a, b = (use.stretched(x, (*batch, *x.shape[-2:])) for x in (a, b))
     made = product(use, a, b, len(batch))
     return use.shaped(use.cast(made, use.dtype), use.shape)
@@ -73,13 +76,15 @@ def dft(use: HloUse) -> HloValue:
         mirrored = (np.arange(before) > 0) & (2 * np.arange(before) != length)
         scale = scale * np.where(mirrored, 2.0, 1.0)[:, None]
     cosine, sine = np.cos(angles) * scale, (1 if inverse else -1) * np.sin(angles) * scale
-    parts = x.shape[-1]
+    parts = use.number(x.shape[-1], "how many parts a number has")
     made = [[cosine, sine], [-sine, cosine]][:parts]
-    columns = [np.concatenate(side) for side in zip(*made, strict=True)][: use.shape[-1]]
+    columns = [np.concatenate(side) for side in zip(*made, strict=True)][
+        : use.number(use.shape[-1], "how many parts a number has")
+    ]
     work = use.cast(x, FLOAT64) if x.dtype is FLOAT64 else use.sum_in(x)
     lead = x.shape[:-2]
     order = [*range(len(lead)), x.rank - 1, x.rank - 2]
-    row = use.shaped(use.ordered(work, order), (math.prod(lead), parts * before))
+    row = use.shaped(use.ordered(work, order), (simplify(product_of(lead)), parts * before))
     results = [use.shaped(product(use, row, use.constant(c, work.dtype), 0), (*lead, after, 1)) for c in columns]
     return use.cast(use.joined(results, x.rank - 1), use.dtype)
 
@@ -110,6 +115,8 @@ def _running(how: str) -> HloExportRule:
         axis, reverse = use.axis(), bool(use.attrs["reverse"])
         size = x.shape[axis]
         work = use.sum_in(x)
+        if not isinstance(size, int):
+            return use.cast(_run_of_pairs(use, how, work, axis), x.dtype)
         if use.attrs["exclusive"]:
             step = [int(a == axis) for a in range(x.rank)]
             widths = step, [-s for s in step]
@@ -122,19 +129,40 @@ def _running(how: str) -> HloExportRule:
     return rule
 
 
+def _run_of_pairs(use: HloUse, how: str, x: HloValue, axis: int) -> HloValue:
+    """For each place of an axis what stands before it, or behind, and neutral elements for the others: as many pairs of
+    places as there are. A window's length is a number, and this axis is none."""
+    shape = (*x.shape[: axis + 1], *x.shape[axis:])
+    wide = use.placed(x, shape, [a + (a >= axis) for a in range(x.rank)])
+    to, of = (use.line(INT64, shape, a) for a in (axis, axis + 1))
+    direction = ("G" if use.attrs["reverse"] else "L") + ("T" if use.attrs["exclusive"] else "E")
+    inside = use.compared(direction, of, to)
+    return use.reduced(how, use.select(inside, wide, use.filled(use.neutral(how, x.dtype), wide)), [axis + 1])
+
+
 # --- pools --------------------------------------------------------------------------------------------------------
 
 
-def _pooled(use: HloUse, how: str, x: HloValue) -> tuple[HloValue, list[tuple[Axis, int, int]]]:
-    """The elements of each window as one, and for each spatial axis its windows, its size and how many there are."""
+Pools = list[tuple[Axis, int, int]] | None
+"""For each spatial axis its windows, its size and how many there are; None where a size is no number."""
+
+
+def _pooled(use: HloUse, how: str, x: HloValue) -> tuple[HloValue, Pools]:
+    """The elements of each window as one. Where a size is no number the padding behind is all that is said to be there;
+    windows that do not fill it are left out anyway."""
     rank = x.rank - 2
-    axes = []
-    for k in range(rank):
-        axis = Axis(use.attrs, rank, k)
-        axes.append((axis, x.shape[k + 2], axis.count(x.shape[k + 2])))
-    pads = [(0, 0), (0, 0), *((a.before, max(0, a.needed(size, count))) for a, size, count in axes)]
+    axes = [Axis(use.attrs, rank, k) for k in range(rank)]
+    known = numbers_of(x.shape[2:])
+    pools = None if known is None else [(a, size, a.count(size)) for a, size in zip(axes, known, strict=True)]
+    if pools is None:
+        if axes[0].ceil:
+            use.number(next(d for d in x.shape[2:] if not isinstance(d, int)), "a size whose last window is cut off")
+        behind = [a.after for a in axes]
+    else:
+        behind = [max(0, a.needed(size, count)) for a, size, count in pools]
+    pads = [(0, 0), (0, 0), *((a.before, n) for a, n in zip(axes, behind, strict=True))]
     sizes, strides, dilation = ((1, 1, *use.attrs[name]) for name in ("pool_size", "strides", "dilation"))
-    return use.windowed(how, x, sizes, strides, dilation, pads), axes
+    return use.windowed(how, x, sizes, strides, dilation, pads), pools
 
 
 def max_pool(use: HloUse) -> HloValue:
@@ -144,13 +172,23 @@ def max_pool(use: HloUse) -> HloValue:
 
 def average_pool(use: HloUse) -> HloValue:
     """The sum of each window divided by the number of its elements that are counted."""
-    total, axes = _pooled(use, "add", use.sum_in(use.args[0]))
-    counts = np.ones((1,) * total.rank)
-    for k, (axis, size, n) in enumerate(axes):
-        shape = [1] * total.rank
+    x = use.sum_in(use.args[0])
+    total, pools = _pooled(use, "add", x)
+    return use.cast(use.each("divide", total, _counts(use, x, pools)), use.dtype)
+
+
+def _counts(use: HloUse, x: HloValue, pools: Pools) -> HloValue:
+    """How many elements of each window are counted. Where a size is no number and not all are, ones are added up."""
+    if pools is None:
+        if use.attrs["count_include_pad"] or not any(use.attrs["padding"]):
+            return use.filled(prod(use.attrs["pool_size"]), x, ())
+        return _pooled(use, "add", use.filled(1, x, (1, 1, *x.shape[2:])))[0]
+    counts = np.ones((1,) * x.rank)
+    for k, (axis, size, n) in enumerate(pools):
+        shape = [1] * x.rank
         shape[k + 2] = n
         counts = counts * axis.counts(size, n, use.attrs["count_include_pad"]).reshape(shape)
-    return use.cast(use.each("divide", total, use.constant(counts, total.dtype)), use.dtype)
+    return use.constant(counts, x.dtype)
 
 
 # --- normalizations -----------------------------------------------------------------------------------------------

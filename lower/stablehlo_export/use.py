@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.lower.stablehlo_export.writer import HloBlock, HloValue, HloWriter, Shape, ints_text, pairs_text
+from assay.lower.stablehlo_export.sizes import HloSizes
+from assay.lower.stablehlo_export.writer import (
+    HloBlock,
+    HloValue,
+    HloWriter,
+    Shape,
+    compare_text,
+    ints_text,
+    numbers_of,
+    pairs_text,
+    same_sizes,
+)
 from assay.semantics.dtypes import BOOL, FLOAT32, INT32, INT64, DType
 from assay.semantics.errors import Unsupported
+from assay.semantics.ops.common import broadcast_shapes
+from assay.semantics.ops.sizes import ceil_div, floor_div, product
+from assay.semantics.scalar import Dim, simplify
 from assay.semantics.types import TensorType, Type
 
 COMBINED = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
@@ -20,10 +33,12 @@ COMBINED = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 @dataclass(frozen=True, eq=False)
 class HloUse:
-    """An operator with its attributes, the tensors that are its operands, and the type of its result. All sizes are
-    numbers."""
+    """An operator with its attributes, the tensors that are its operands, and the type of its result. A size is a
+    number, or an expression of symbols that have values in the text: then what depends on it is said in the dynamic
+    form of its operation."""
 
     writer: HloWriter
+    sizes: HloSizes
     name: str
     attrs: Mapping[str, Any]
     args: tuple[HloValue, ...]
@@ -35,7 +50,7 @@ class HloUse:
     def shape(self) -> Shape:
         """The sizes of the result, of an operator that gives one tensor."""
         assert isinstance(self.result, TensorType)
-        return self.result.static_shape
+        return tuple(map(simplify, self.result.shape))
 
     @property
     def to(self) -> DType:
@@ -67,6 +82,15 @@ class HloUse:
         """The failure (`stablehlo_export.C2`) for a use of this operator that StableHLO cannot say."""
         return Unsupported(f"{self.name}: {message}", label="stablehlo_export.C2")
 
+    def number(self, d: Dim, what: str) -> int:
+        """A size where only a number can be said. Unsupported (`stablehlo_export.C3`) for another."""
+        if not isinstance(d, int):
+            raise Unsupported(
+                f"{self.name}: {what} is {d}, where StableHLO wants a number; say sizes with --dim",
+                label="stablehlo_export.C3",
+            )
+        return d
+
     # --- operations
 
     def op(
@@ -88,16 +112,31 @@ class HloUse:
         """A number, rounded to the element type of `like`, at every place of it, or of another shape."""
         with np.errstate(over="ignore"):
             rounded = np.asarray(number).astype(like.dtype.numpy)
-        return self.writer.filled(rounded, like.dtype, like.shape if shape is None else shape)
+        return self.full(rounded, like.dtype, like.shape if shape is None else shape)
+
+    def full(self, number: Any, of: DType, shape: Shape) -> HloValue:
+        """A number of an element type at every place of a shape."""
+        known = numbers_of(shape)
+        return (
+            self.placed(self.writer.filled(number, of, ()), shape, [])
+            if known is None
+            else self.writer.filled(number, of, known)
+        )
+
+    def size(self, d: Dim, like: HloValue) -> HloValue:
+        """A size, in the element type of `like`, at every place of it."""
+        if isinstance(d, int):
+            return self.filled(d, like)
+        return self.placed(self.cast(self.sizes.scalar(d), like.dtype), like.shape, [])
 
     def each(self, name: str, *args: HloValue, of: DType | None = None, **attrs: str) -> HloValue:
         """An elementwise operation of operands that are stretched to one shape."""
-        shape = np.broadcast_shapes(*(a.shape for a in args))
+        shape = broadcast_shapes(self.name, [a.shape for a in args])
         return self.op(name, *(self.stretched(a, shape) for a in args), shape=shape, of=of, **attrs)
 
     def compared(self, direction: str, a: HloValue, b: HloValue) -> HloValue:
         """Whether a is EQ, NE, LT, LE, GT or GE b."""
-        return self.each("compare", a, b, of=BOOL, comparison_direction=f"#stablehlo<comparison_direction {direction}>")
+        return self.each("compare", a, b, of=BOOL, comparison_direction=compare_text(direction))
 
     def select(self, condition: HloValue, a: HloValue, b: HloValue) -> HloValue:
         """a where the condition holds, else b."""
@@ -109,15 +148,34 @@ class HloUse:
 
     # --- movement
 
-    def shaped(self, x: HloValue, shape: Sequence[int]) -> HloValue:
+    def shaped(self, x: HloValue, shape: Sequence[Dim]) -> HloValue:
         """x in another shape."""
-        return x if x.shape == tuple(shape) else self.op("reshape", x, shape=tuple(shape))
+        if same_sizes(x.shape, shape):
+            return x
+        if numbers_of(shape) is not None:
+            return self.op("reshape", x, shape=tuple(shape))
+        kept = [a for a, d in enumerate(shape) if d != 1]
+        if same_sizes(x.shape, [shape[a] for a in kept]):  # in words that more readers take
+            made = self.placed(x, tuple(shape), kept)
+            self.writer.raised[made.name] = x, kept
+            return made
+        return self.op("dynamic_reshape", x, self.sizes.vector(shape), shape=tuple(shape))
 
     def placed(self, x: HloValue, shape: Shape, axes: Sequence[int]) -> HloValue:
         """x repeated to a shape, of which its own axes are these."""
-        if x.shape == shape and list(axes) == list(range(x.rank)):
+        if same_sizes(x.shape, shape) and list(axes) == list(range(x.rank)):
             return x
-        return self.op("broadcast_in_dim", x, shape=shape, broadcast_dimensions=ints_text(axes))
+        if numbers_of((*shape, *x.shape)) is not None:
+            return self.op("broadcast_in_dim", x, shape=shape, broadcast_dimensions=ints_text(axes))
+        x, inner = self.writer.raised.get(x.name, (x, range(x.rank)))
+        axes = [axes[a] for a in inner]
+        sizes, said = self.sizes.vector(shape), ints_text(axes)
+        own = [(k, same_sizes([d], [shape[a]])) for k, (d, a) in enumerate(zip(x.shape, axes, strict=True))]
+        return self.op(
+            "dynamic_broadcast_in_dim", x, sizes, shape=shape, broadcast_dimensions=said,
+            known_expanding_dimensions=ints_text([k for k, same in own if not same and same_sizes([x.shape[k]], [1])]),
+            known_nonexpanding_dimensions=ints_text([k for k, same in own if same]),
+        )  # fmt: skip
 
     def stretched(self, x: HloValue, shape: Shape) -> HloValue:
         """x repeated to a shape as NumPy does it: aligned at the end."""
@@ -129,16 +187,21 @@ class HloUse:
             return x
         return self.op("transpose", x, shape=tuple(x.shape[a] for a in axes), permutation=ints_text(axes))
 
-    def cut(self, x: HloValue, axis: int, begin: int, end: int, step: int = 1) -> HloValue:
+    def cut(self, x: HloValue, axis: int, begin: Dim, end: Dim, step: int = 1) -> HloValue:
         """Each step-th element of an axis from a place on and before another."""
-        if (begin, end, step) == (0, x.shape[axis], 1):
+        if step == 1 and same_sizes((begin, end), (0, x.shape[axis])):
             return x
-        begins, ends, steps = [0] * x.rank, list(x.shape), [1] * x.rank
+        begins: list[Dim] = [0] * x.rank
+        ends, steps = list(x.shape), [1] * x.rank
         begins[axis], ends[axis], steps[axis] = begin, end, step
-        shape = tuple(-(-(e - b) // s) for b, e, s in zip(begins, ends, steps, strict=True))
+        shape = tuple(ceil_div(simplify(e - b), s) for b, e, s in zip(begins, ends, steps, strict=True))
+        known = numbers_of(begins), numbers_of(ends)
+        if known[0] is None or known[1] is None:
+            places = (self.sizes.vector(v) for v in (begins, ends, steps))
+            return self.op("real_dynamic_slice", x, *places, shape=shape)
         return self.op(
             "slice", x, shape=shape,
-            start_indices=ints_text(begins), limit_indices=ints_text(ends), strides=ints_text(steps),
+            start_indices=ints_text(known[0]), limit_indices=ints_text(known[1]), strides=ints_text(steps),
         )  # fmt: skip
 
     def turned(self, x: HloValue, axis: int) -> HloValue:
@@ -150,14 +213,14 @@ class HloUse:
         if len(xs) == 1:
             return xs[0]
         shape = list(xs[0].shape)
-        shape[axis] = sum(x.shape[axis] for x in xs)
+        shape[axis] = simplify(sum((x.shape[axis] for x in xs[1:]), shape[axis]))
         return self.op("concatenate", *xs, shape=tuple(shape), dimension=f"{axis} : i64")
 
     def padded(self, x: HloValue, fill: Any, low: Sequence[int], high: Sequence[int]) -> HloValue:
         """x with a number around it; widths below 0 crop."""
         if not any((*low, *high)):
             return x
-        shape = tuple(a + n + b for n, a, b in zip(x.shape, low, high, strict=True))
+        shape = tuple(simplify(n + (a + b)) for n, a, b in zip(x.shape, low, high, strict=True))
         return self.op(
             "pad", x, self.filled(fill, x, ()), shape=shape,
             edge_padding_low=ints_text(low), edge_padding_high=ints_text(high),
@@ -166,7 +229,10 @@ class HloUse:
 
     def line(self, of: DType, shape: Shape, axis: int = 0) -> HloValue:
         """0, 1, 2, ... along an axis."""
-        return self.op("iota", shape=shape, of=of, iota_dimension=f"{axis} : i64")
+        said = f"{axis} : i64"
+        if numbers_of(shape) is not None:
+            return self.op("iota", shape=shape, of=of, iota_dimension=said)
+        return self.op("dynamic_iota", self.sizes.vector(shape), shape=shape, of=of, iota_dimension=said)
 
     # --- reductions
 
@@ -214,7 +280,7 @@ class HloUse:
         """The elements of each window as one; padding changes nothing."""
         counts = []
         for d, n, s, k, (a, b) in zip(x.shape, sizes, strides, dilation, padding, strict=True):
-            counts.append((d + a + b - ((n - 1) * k + 1)) // s + 1)
+            counts.append(simplify(floor_div(simplify(d + (a + b - ((n - 1) * k + 1))), s) + 1))
         init = self.filled(self.neutral(how, x.dtype), x, ())
         attrs = {
             "window_dimensions": ints_text(sizes), "window_strides": ints_text(strides),
@@ -238,20 +304,20 @@ class HloUse:
     def mean(self, x: HloValue, axes: Sequence[int], keepdims: bool = False) -> HloValue:
         """The sum along some axes divided by how many there are, rounded once where it is narrow."""
         total = self.reduced("add", self.sum_in(x), axes)
-        count = prod(x.shape[a] for a in axes)
-        made = self.cast(self.op("divide", total, self.filled(count, total)), x.dtype)
+        count = simplify(product([x.shape[a] for a in axes]))
+        made = self.cast(self.op("divide", total, self.size(count, total)), x.dtype)
         return self.shaped(made, kept(x.shape, axes)) if keepdims else made
 
-    def place(self, indices: HloValue, sizes: Sequence[int]) -> HloValue:
+    def place(self, indices: HloValue, sizes: Sequence[Dim]) -> HloValue:
         """Indices as int64, those below 0 counted from the end: of an axis of that size, or the last axis of them has
         one for each of several."""
         if indices.dtype.kind == "uint":
             return self.cast(indices, INT64)
         wide = self.cast(indices, INT64)
         if len(sizes) == 1:
-            size = self.filled(sizes[0], wide)
+            size = self.size(sizes[0], wide)
         else:
-            size = self.placed(self.constant(np.array(sizes, np.int64), INT64), wide.shape, [wide.rank - 1])
+            size = self.placed(self.sizes.vector(sizes), wide.shape, [wide.rank - 1])
         return self.select(self.compared("LT", wide, self.filled(0, wide)), self.op("add", wide, size), wide)
 
 

@@ -5,7 +5,8 @@ Everything stands in MLIR's generic form, which every reader of the language tak
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -16,8 +17,9 @@ from assay.lower.export_walk import ExportedValue
 from assay.semantics.budget import claim
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Unsupported
+from assay.semantics.scalar import Dim, provably_equal
 
-Shape = tuple[int, ...]
+Shape = tuple[Dim, ...]
 
 MOST_OPERATIONS = 1_000_000
 """Functions that call each other can make more operations of a few than fit anywhere."""
@@ -55,9 +57,25 @@ def element_text(of: DType) -> str:
     return {"bfloat16": "bf16", "float4_e2m1fn": "f4E2M1FN"}.get(of.name, f"f{of.bits}")
 
 
-def tensor_text(shape: Sequence[int], of: DType) -> str:
-    """A tensor type, such as `tensor<2x3xf32>`."""
-    return f"tensor<{''.join(f'{d}x' for d in shape)}{element_text(of)}>"
+def tensor_text(shape: Sequence[Dim], of: DType) -> str:
+    """A tensor type, such as `tensor<2x3xf32>`; a size that is no number is `?`."""
+    return f"tensor<{''.join(f'{d}x' if isinstance(d, int) else '?x' for d in shape)}{element_text(of)}>"
+
+
+def numbers_of(shape: Sequence[Dim]) -> tuple[int, ...] | None:
+    """The sizes of a shape, if all are numbers."""
+    numbers = tuple(d for d in shape if isinstance(d, int))
+    return numbers if len(numbers) == len(shape) else None
+
+
+def same_sizes(one: Sequence[Dim], two: Sequence[Dim]) -> bool:
+    """Whether two shapes are shown to be the same."""
+    return len(one) == len(two) and all(map(provably_equal, one, two))
+
+
+def compare_text(direction: str) -> str:
+    """The attribute of a comparison: EQ, NE, LT, LE, GT or GE."""
+    return f"#stablehlo<comparison_direction {direction}>"
 
 
 def ints_text(numbers: Sequence[int]) -> str:
@@ -85,6 +103,8 @@ class HloWriter:
     def __init__(self) -> None:
         self.blocks = [HloBlock()]
         self.functions: list[str] = []
+        self.raised: dict[str, tuple[HloValue, Sequence[int]]] = {}
+        """Tensors that only have axes of size 1 more than others: by their names these, and where their axes are."""
         self._numbers = 0
         self._bytes = 0
 
@@ -92,6 +112,15 @@ class HloWriter:
     def block(self) -> HloBlock:
         """The innermost region that is being written."""
         return self.blocks[-1]
+
+    @contextmanager
+    def within(self, block: HloBlock) -> Iterator[None]:
+        """Write into one of the regions that are being written, before what is inside of it."""
+        inner, self.blocks = self.blocks, self.blocks[: self.blocks.index(block) + 1]
+        try:
+            yield
+        finally:
+            self.blocks = inner
 
     def value(self, shape: Shape, of: DType) -> HloValue:
         """A value with a new name."""
@@ -109,17 +138,20 @@ class HloWriter:
         types: Sequence[tuple[Shape, DType]],
         attrs: Mapping[str, str] | None = None,
         regions: Sequence[str] = (),
+        notes: str = "",
     ) -> list[HloValue]:
-        """One operation of that name; its results, of these types. Attributes and regions are texts."""
+        """One operation of that name; its results, of these types. Attributes and regions are texts, as are attributes
+        that StableHLO does not know."""
         results = [self.value(*t) for t in types]
         said = ", ".join(f"{k} = {v}" for k, v in (attrs or {}).items())
         properties = f" <{{{said}}}>" if said else ""
         inside = f" ({', '.join(regions)})" if regions else ""
+        noted = f" {{{notes}}}" if notes else ""
         left = f"{', '.join(r.name for r in results)} = " if results else ""
         given, made = ", ".join(a.type for a in args), ", ".join(r.type for r in results)
         given_names = ", ".join(a.name for a in args)
         right = made if len(results) == 1 else f"({made})"
-        self.block.lines.append(f'{left}"{name}"({given_names}){properties}{inside} : ({given}) -> {right}')
+        self.block.lines.append(f'{left}"{name}"({given_names}){properties}{inside}{noted} : ({given}) -> {right}')
         return results
 
     def constant(self, array: Any, of: DType) -> HloValue:
@@ -133,7 +165,7 @@ class HloWriter:
             self.block.known[key] = made
         return made
 
-    def filled(self, number: Any, of: DType, shape: Shape) -> HloValue:
+    def filled(self, number: Any, of: DType, shape: tuple[int, ...]) -> HloValue:
         """A constant whose elements are all one number of the dtype."""
         array = np.asarray(number, of.numpy)
         key = (of, shape, array.tobytes(), "filled")

@@ -198,10 +198,9 @@ FAR = 2**31 - 1
 """An index of this size or more, of either sign, is beyond the end of any axis whose size is a symbol."""
 
 
-def slice_length(size: scalar.Dim, begin: scalar.Dim, end: scalar.Dim, stride: int) -> scalar.Dim:
-    """How many elements `x[begin:end:stride]` has along an axis of that size, by NumPy's rule."""
-    if isinstance(size, int) and isinstance(begin, int) and isinstance(end, int):
-        return len(range(*slice(begin, end, stride).indices(size)))
+def slice_places(size: scalar.Dim, begin: scalar.Dim, end: scalar.Dim, stride: int) -> tuple[scalar.Dim, scalar.Dim]:
+    """Where `x[begin:end:stride]` begins along an axis of that size, and before what it ends, by NumPy's rule: places
+    outside are moved to the border."""
     low, high = (0, size) if stride > 0 else (-1, scalar.simplify(size - 1))
 
     def place(index: scalar.Dim) -> scalar.Dim:
@@ -209,6 +208,13 @@ def slice_length(size: scalar.Dim, begin: scalar.Dim, end: scalar.Dim, stride: i
             return high if index > 0 else low
         return larger(smaller(from_end(index, size), high), low)
 
-    first, last = place(begin), place(end)
+    return place(begin), place(end)
+
+
+def slice_length(size: scalar.Dim, begin: scalar.Dim, end: scalar.Dim, stride: int) -> scalar.Dim:
+    """How many elements `x[begin:end:stride]` has along an axis of that size, by NumPy's rule."""
+    if isinstance(size, int) and isinstance(begin, int) and isinstance(end, int):
+        return len(range(*slice(begin, end, stride).indices(size)))
+    first, last = slice_places(size, begin, end, stride)
     reach = scalar.simplify(last - first if stride > 0 else first - last)
     return ceil_div(larger(reach, 0), abs(stride))

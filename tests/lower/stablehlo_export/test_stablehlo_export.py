@@ -23,7 +23,6 @@ from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import GlobalVar, call, constant, function, get, if_, let, print_, tuple_of, var
 from assay.semantics.module import Module
 from assay.semantics.ops import OPERATORS
-from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType
 from assay.verify.coming_back import came_back
 from assay.verify.oracle import Oracle
@@ -274,11 +273,6 @@ def _recursive() -> Module:
     return Module({"main": function([x], if_(call("less", x, constant(0, "int32")), x, again))})
 
 
-def _symbolic() -> Module:
-    x = var("x", TensorType((Symbol("n"),), FLOAT32))
-    return Module({"main": function([x], call("exp", x))})
-
-
 def _tuple_parameter() -> Module:
     p = var("p", tuple_of(var("x", SCALAR), var("y", SCALAR)).type)
     return Module({"main": function([p], get(p, 0))})
@@ -290,7 +284,6 @@ def _tuple_parameter() -> Module:
         (_printing, "stablehlo_export.C1", "no word for print"),
         (_recursive, "stablehlo_export.C1", "not as the last thing"),
         (lambda: _one("det", (3, 3)), "stablehlo_export.C2", "no determinant"),
-        (_symbolic, "stablehlo_export.C3", "say sizes with --dim"),
         (_tuple_parameter, "stablehlo_export.C4", "no tensor"),
     ],
 )

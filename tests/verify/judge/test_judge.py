@@ -249,7 +249,9 @@ def test_a_decision_on_what_is_not_shown_is_undecided() -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]>
         g (float[1] x, float[1] c) => (bool[1] y) { e = Exp(x) y = Greater(e, c) }"""
     given = {"x": np.ones(1, np.float32), "c": np.exp(np.ones(1)).astype(np.float32)}
-    found = judge(onnx.parser.parse_model(text), [ComparesWider(), ComparesWider(tie=True)], given, kinds="random")
+    found = judge(
+        onnx.parser.parse_model(text), [ComparesWider(), ComparesWider(tie=True, name="tie")], given, kinds="random"
+    )
     first, tie = (v.samples[0] for v in found.verdicts)
     assert first.outcome == "undecided" and "is right alone on these" in first.detail
     assert tie.outcome == "wrong" and "Greater" in tie.culprit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule
@@ -13,6 +14,7 @@ from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.tasks import Task
 
+_NUMBERED = re.compile(r"\{(\d{1,4})\}", re.ASCII)
 NOTES = ("Sharding", "annotate_device_placement")
 """Custom calls that only say where a value lives."""
 
@@ -60,12 +62,17 @@ def custom_call(node: HloNode) -> Any:
 
 
 def shape_assertion(node: HloNode) -> list[Expr]:
-    """What JAX says of sizes that are not written: a run in which it does not hold traps."""
+    """What JAX says of sizes that are not written: a run in which it does not hold traps. Its message names the values
+    by their numbers, {0} and so on."""
     if not node.args:
         raise node.wrong("a bool is wanted")
     text = node.op.attrs.get("error_message", "")
     message = text if isinstance(text, str) else ""
-    node.builder.named(graph.assert_op(*node.args, format=message, span=node.builder.span), "asserted")
+    condition, *values = node.args
+    named = [int(n) for n in _NUMBERED.findall(message)]
+    if named and all(n < len(values) for n in named):
+        message, values = _NUMBERED.sub("{}", message), [values[n] for n in named]
+    node.builder.named(graph.assert_op(condition, *values, format=message, span=node.builder.span), "asserted")
     return []
 
 

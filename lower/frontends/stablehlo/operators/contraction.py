@@ -16,7 +16,7 @@ from assay.lower.frontends.stablehlo.operators.windows import padding
 from assay.lower.frontends.stablehlo.syntax import Dialect
 from assay.semantics.dtypes import BOOL, DTYPES, DType
 from assay.semantics.graph import Expr
-from assay.semantics.ops.sizes import product
+from assay.semantics.ops.sizes import floor_div, product
 from assay.semantics.scalar import Dim, simplify
 
 Axes = tuple[int, ...]
@@ -181,6 +181,9 @@ def grouped_batches(node: HloNode, x: Expr, groups: int) -> Expr:
 def convolved(node: HloNode, x: Expr, w: Expr, strides: Axes, dilation: Axes, groups: int) -> Expr:
     """A convolution of [n, c, ...] by an operator of ours; without spatial axes one of size 1 is added."""
     rank = len(strides)
+    (_, given, *_), (features, wanted, *window) = tensor_of(x).shape, tensor_of(w).shape
+    if not (isinstance(given, int) and isinstance(wanted, int)):
+        w = node.claimed(w, (features, floor_div(given, groups), *window))
     if rank > 3:
         raise node.unsupported(f"{rank} spatial axes")
     if rank == 0:
