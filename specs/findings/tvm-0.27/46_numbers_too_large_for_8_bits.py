@@ -3,7 +3,8 @@
 That format has no infinity: NaN must come to NaN, and numbers beyond the largest to the largest or to NaN (OCP 8-bit
 Floating Point Specification, 5.2.1). So says ONNX, Cast: 'The parameter defines how the conversion behaves if an input
 value is out of range of the destination type'. FP8ComputeLegalize moves the bits of exponent and fraction as they are;
-float8_e5m2 and the formats fnuz are as wrong.
+float8_e5m2 and the formats fnuz are as wrong. Of the numbers
+that are subnormal there, 2^-16 comes to 0 as float8_e5m2.
 """
 
 import sys
