@@ -1,0 +1,41 @@
+"""The frontend's Resize takes no notice of antialias.
+
+Resize: 'If set to 1, "linear" and "cubic" interpolation modes will use an antialiasing filter when downscaling'.
+"""
+
+import sys
+
+import numpy as np
+import onnx.parser
+import tvm
+from tvm import relax
+from tvm.relax.frontend.onnx import from_onnx
+
+
+def compiled(mod, *arguments):
+    """What `main` gives, compiled for the CPU by `tvm.compile` as it stands."""
+    machine = relax.VirtualMachine(tvm.compile(mod, tvm.target.Target("llvm")), tvm.cpu())
+    result = machine["main"](*map(tvm.runtime.tensor, arguments))
+    return result.numpy() if hasattr(result, "numpy") else [r.numpy() for r in result]
+
+
+MODEL = """
+<ir_version: 10, opset_import: ["" : 19]>
+g (float[1, 1, 1, 4] x) => (float[1, 1, 1, 2] y)
+<float[4] s = {1, 1, 1, 0.5}> {
+    y = Resize <mode = "linear", antialias = 1> (x, , s)
+}
+"""
+INPUTS = (np.array([[[[0, 0, 8, 8]]]], np.float32),)
+RIGHT = np.array([[[[1, 7]]]], np.float32)
+
+
+def case():
+    given = compiled(from_onnx(onnx.parser.parse_model(MODEL), keep_params_in_input=False), *INPUTS)
+    return given, RIGHT, not np.array_equal(given, RIGHT)
+
+
+if __name__ == "__main__":
+    given, right, shows = case()
+    print(f"TVM:   {given}\nright: {right}")
+    sys.exit(0 if shows else 1)
