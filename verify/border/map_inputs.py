@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -45,19 +46,19 @@ class MapInput:
         return f"{self.name}: {said}"
 
     def vector(self, given: Any) -> Any:
-        """The vector of what is given: itself, or that of a mapping. Invalid (values.C4): it has a key of no place."""
+        """The vector of what is given: itself, or that of a mapping. Invalid (values.C4): it has a key of no place,
+        or a value that is no number of the map's element type."""
         if not isinstance(given, Mapping):
             return given
         of = helper.tensor_dtype_to_np_dtype(self.of)
-        if self.keys is None:
-            return np.array([given[k] for k in sorted(given)], of)
-        places = {k: i for i, k in enumerate(self.keys)}
-        made = np.zeros(len(places), of)
         for key, value in given.items():
-            if key not in places:
+            if not isinstance(value, Real) or (of.kind in "iu" and value % 1 != 0):
+                raise Invalid(f"{self.name}[{key!r}] is {value!r}; a number of {of} is wanted", label="values.C4")
+            known = isinstance(key, Integral) if self.keys is None else key in self.keys
+            if not known:
                 raise Invalid(f"{self.name} has the key {key!r}; {self.column_words}", label="values.C4")
-            made[places[key]] = value
-        return made
+        keys = sorted(given) if self.keys is None else self.keys
+        return np.array([given.get(k, 0) for k in keys], of)
 
 
 def with_rows(model: ModelProto, given: Mapping[str, Any]) -> tuple[ModelProto, dict[str, Any]]:

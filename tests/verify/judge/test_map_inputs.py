@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,20 @@ def test_what_a_vector_stands_for_is_said(
     given = {"x": {"c": 1.0}}
     with pytest.raises(Invalid, match=r"x has the key 'c'; x: b, a \[values\.C4\]"):
         assay.run(path, given)
+
+
+@pytest.mark.parametrize(
+    ("place", "given", "said"),
+    [
+        (0, {"a": "1.5"}, "x['a'] is '1.5'; a number of float32"),
+        (2, {"b": 1.5}, "x['b'] is 1.5; a number of int64"),
+        (2, {1: 1}, "x has the key 1; x: b"),
+        (3, {1: 1.0, "a": 2.0}, "x has the key 'a'; x: all of its own, in ascending order"),
+    ],
+)
+def test_what_is_no_such_map_is_told(place: int, given: dict[Any, Any], said: str) -> None:
+    with pytest.raises(Invalid, match=re.escape(said) + r".*\[values\.C4\]"):
+        assay.run(MAPS[place][0], {"x": given})
 
 
 @pytest.mark.parametrize(
