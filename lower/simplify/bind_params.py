@@ -134,13 +134,13 @@ def _with_symbols(node: Expr, symbols: Bound, var: Callable[[Var], Var]) -> Expr
                 node, type=of, clauses=tuple(Clause(with_variables(c.pattern, var), c.body) for c in node.clauses)
             )
         case ShapeExpr():
-            return replace(node, type=of, dims=_numbers(node.dims, symbols))
+            return replace(node, type=of, dims=numbers(node.dims, symbols))
         case If():
             return replace(node, type=of, then=_beside(node.then, node.otherwise.type))
         case CallTIR():
-            return replace(node, type=of, scalars=_numbers(node.scalars, symbols))
+            return replace(node, type=of, scalars=numbers(node.scalars, symbols))
         case Call():
-            return replace(node, type=of, attrs={k: _numbers(v, symbols) for k, v in node.attrs.items()})
+            return replace(node, type=of, attrs={k: numbers(v, symbols) for k, v in node.attrs.items()})
         case _:
             return replace(node, type=of)
 
@@ -155,8 +155,8 @@ def _beside(then: Expr, otherwise: Type) -> Expr:
     return then
 
 
-def _numbers(value: Any, symbols: Bound) -> Any:
+def numbers(value: Any, symbols: Bound) -> Any:
     """A dim, or a tuple of them, at the values of the symbols."""
     if isinstance(value, tuple):
-        return tuple(_numbers(v, symbols) for v in value)
+        return tuple(numbers(v, symbols) for v in value)
     return instantiate_dim(value, symbols) if isinstance(value, Scalar) else value

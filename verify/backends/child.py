@@ -92,6 +92,13 @@ def answer_of(wrong: Exception) -> tuple[str | bool, ...]:
             return "invalid", wrong.message[:LONGEST], wrong.label, isinstance(wrong, Unsupported)
         case Garbled():
             return "invalid", f"the backend gives what does not cross: {wrong}", "backend.C7", True
+        case MemoryError():
+            return (
+                "invalid",
+                f"the process of the backend has not enough memory: {wrong}"[:LONGEST],
+                "backend.C11",
+                True,
+            )
         case EnvironmentFailure():
             return "environment", wrong.message[:LONGEST], wrong.label
     return "crash", f"{type(wrong).__name__}: {wrong}"[:LONGEST]

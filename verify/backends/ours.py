@@ -19,6 +19,7 @@ from assay.semantics.dtypes import FLOAT64
 from assay.semantics.errors import AssayError, Crash
 from assay.semantics.graph import Call, Expr, Function, call, get, let_chain, tuple_of
 from assay.semantics.graph.functions import rewrite_function
+from assay.semantics.graph.limits import with_limits
 from assay.semantics.graph.matching import Bound
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -166,7 +167,8 @@ class Numpy:
 
 @dataclass(frozen=True)
 class OwnC:
-    """The whole lowering, compiled with flags of its own. Symbolic sizes get those of the inputs, once for each."""
+    """The whole lowering, compiled with flags of its own. Symbolic sizes get those of the inputs, once for each; those
+    that only a run tells get the room that the inputs' own run wants."""
 
     name: str
     flags: tuple[str, ...] = FLAGS
@@ -174,30 +176,61 @@ class OwnC:
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Lower and compile the module, at once if its sizes are static, else at the first run of each set of sizes."""
         module = with_results(subject, wanted)
-        known: dict[tuple[tuple[int, ...], ...], tuple[Compiled, dict[str, str]]] = {}
-        if not any(symbols(p.type) for p in module.main.params):
-            known[()] = self._compiled(module)
+        planned: dict[object, tuple[Module, Module]] = {}
+        known: dict[object, Compiled] = {}
+        static = not any(symbols(p.type) for p in module.main.params)
+        if static:
+            planned[()] = module, self._lowered(module)
+            if not planned[()][1].program.limits:
+                known[(), None] = self._compiled(planned[()][1])
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-            key = () if () in known else tuple(np.shape(inputs[p.name]) for p in module.main.params)
-            if key not in known:
+            shapes = () if static else tuple(np.shape(inputs[p.name]) for p in module.main.params)
+            if shapes not in planned:
                 bound: Bound = {s: n for s, n in graph.check_inputs(module.main, inputs).items()}
-                known[key] = self._compiled(module.with_(main=with_sizes(module.main, bound)))
-            compiled, names = known[key]
-            return {names[slot]: value for slot, value in compiled.run(inputs).items()}
+                sized = module.with_(main=with_sizes(module.main, bound))
+                planned[shapes] = sized, self._lowered(sized)
+            sized, lowered = planned[shapes]
+            told = [v.name for v, _, _ in lowered.program.limits]
+            room = _room(sized, inputs) if told else None
+            if (shapes, room) not in known:
+                if told:
+                    rooms = {name: (None, room) for name in told}
+                    lowered = self._lowered(sized.with_(main=with_limits(sized.main, rooms)))
+                known[shapes, room] = self._compiled(lowered)
+            names = dict(zip(lowered.program.outputs, module.main.attrs["outputs"], strict=True))
+            return {names[slot]: value for slot, value in known[shapes, room].run(inputs).items()}
 
         return run
 
-    def _compiled(self, module: Module) -> tuple[Compiled, dict[str, str]]:
-        names = module.main.attrs["outputs"]
+    def _lowered(self, module: Module) -> Module:
         try:
-            planned = run_passes(module, lowering_passes(stages=with_passes(passes_for(module, ""))))
-            compiled = compile_c(emit(planned, "model"), reproducible=False, flags=self.flags)
+            return run_passes(module, lowering_passes(stages=with_passes(passes_for(module, ""))))
         except Crash:
             raise
         except AssayError as wrong:
             raise cannot(self.name, wrong) from None
-        return compiled, dict(zip(planned.program.outputs, names, strict=True))
+
+    def _compiled(self, lowered: Module) -> Compiled:
+        try:
+            return compile_c(emit(lowered, "model"), reproducible=False, flags=self.flags)
+        except Crash:
+            raise
+        except AssayError as wrong:
+            raise cannot(self.name, wrong) from None
+
+
+def _room(module: Module, inputs: Mapping[str, Array]) -> int:
+    """A power of two that no size of a run on these inputs is above: few are, and each is compiled for."""
+    most = 1
+
+    def observe(_: Expr, value: graph.Value) -> None:
+        nonlocal most
+        for part in value if isinstance(value, tuple) else (value,):
+            most = max((most, *getattr(part, "shape", ())))
+
+    graph.run(module, inputs, observe=observe)
+    return 1 << (most - 1).bit_length()
 
 
 NUMPY = (Numpy("numpy"), Numpy("numpy:wide", widened), Numpy("numpy:reversed", reordered))

@@ -18,25 +18,10 @@ from assay.interp import graph
 from assay.lower.anf import to_anf
 from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.inline import inline
-from assay.semantics.dtypes import DTYPES, DType, dtype
+from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.graph import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    Let,
-    MatchCast,
-    OnDevice,
-    Tuple,
-    TupleGetItem,
-    Var,
-    let_chain,
-    show_head,
-)
+from assay.semantics.graph import Call, show_head
 from assay.semantics.graph.matching import Bound
-from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.app.foreign import Raised
@@ -44,6 +29,7 @@ from assay.verify.backends.gpu import CUDA, ON_CUDA, require_cuda
 from assay.verify.backends.ours import with_results
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed
 from assay.verify.backends.pytorch_programs import Compiled, original_run, torch_tensor
+from assay.verify.backends.torch_module import KNOWN, learns_sizes, to_torch, torch_module
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 Mode = Literal["export", "eager", "compile", "aot_eager", "aot"]
@@ -117,11 +103,9 @@ class Torch:
         """A module as this backend runs it."""
         match self.mode:
             case "compile":
-                compiled: Compiled = torch.compile(module, backend="inductor")
-                return compiled
+                return compiled_whole(torch, module, "inductor")
             case "aot_eager":
-                traced: Compiled = torch.compile(module, backend="aot_eager")
-                return traced
+                return compiled_whole(torch, module, "aot_eager")
             case "aot":
                 return ahead_of_time(torch, module, example)
         made: Compiled = module
@@ -138,32 +122,40 @@ class Torch:
                 raise cannot(self.name, f"PyTorch has no function that is {node.op.name}")
             if not isinstance(node, (Call, *KNOWN)) or isinstance(node, Call) and not isinstance(node.op, Operator):
                 raise cannot(self.name, f"there is no word for {show_head(node)}")
-        known: dict[tuple[tuple[int, ...], ...], Any] = {}
+        known: dict[Any, Compiled] = {}
+        # what is compiled is compiled for sizes: those that elements tell are learned from a run one by one
+        learns = self.mode != "eager" and learns_sizes(module.main)
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             arrays = [np.asarray(inputs[p.name]) for p in module.main.params]
-            key = tuple(a.shape for a in arrays)
-            bound: Bound = {s: n for s, n in graph.check_inputs(module.main, inputs).items()}
-            try:
-                given = [to_torch(torch, a).to(self.device) for a in arrays]
-                if key not in known:
-                    sized = to_anf(module.with_(main=with_sizes(module.main, bound)))
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")  # of what PyTorch calls in itself
-                        made = _module(torch, TABLE, sized).to(self.device)
-                        if self.mode in ("export", "aot"):
+            sizes: Bound = dict(graph.check_inputs(module.main, inputs))
+            with torch.no_grad(), self._making(torch), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what PyTorch calls in itself
+                try:
+                    given = [to_torch(torch, a).to(self.device) for a in arrays]
+                    if learns:
+                        of = to_anf(module.with_(main=with_sizes(module.main, sizes)))
+                        one_by_one = torch_module(torch, TABLE, of).to(self.device)
+                        one_by_one(*given)
+                        sizes |= one_by_one.sizes
+                except Exception as wrong:
+                    raise self._failure(wrong, run_failed) from wrong
+                key = (*(a.shape for a in arrays), *sizes.values())
+                try:
+                    if key not in known:
+                        of = to_anf(module.with_(main=with_sizes(module.main, sizes)))
+                        made = torch_module(torch, TABLE, of).to(self.device)
+                        if self.mode != "eager":
                             exported = torch.export.export(made, tuple(given))
                             made = (exported.run_decompositions() if self.core else exported).module()
                         known[key] = self._compiled(torch, made, given)
-            except Exception as wrong:
-                # tracing raises classes of all kinds
-                raise self._failure(wrong, cannot) from wrong
-            try:
-                with torch.no_grad(), self._making(torch), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
+                except Exception as wrong:
+                    # tracing raises classes of all kinds
+                    raise self._failure(wrong, cannot) from wrong
+                try:
                     results = known[key](*given)
-            except Exception as wrong:
-                raise self._failure(wrong, run_failed) from wrong
+                except Exception as wrong:
+                    raise self._failure(wrong, run_failed) from wrong
             return {n: from_torch(torch, r) for n, r in zip(names, results, strict=True)}
 
         return run
@@ -190,6 +182,14 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 """The backends of PyTorch by name, and how each runs a program."""
 
 
+def compiled_whole(torch: Any, module: Any, backend: str) -> Compiled:
+    """A module as `torch.compile` has it, in one graph, for the very sizes of each run. Where PyTorch would leave a
+    part uncompiled, or after a number of sizes all of it, and run that as it is, it raises here: what was not compiled
+    is not judged."""
+    compiled: Compiled = torch.compile(module, backend=backend, fullgraph=True, dynamic=False)
+    return compiled
+
+
 def ahead_of_time(torch: Any, module: Any, example: Sequence[Any] | None) -> Compiled:
     """A library that AOTInductor makes of a module, loaded again. Where the inputs are not known yet, it is made at the
     first run, for their sizes; and for others again."""
@@ -208,18 +208,6 @@ def ahead_of_time(torch: Any, module: Any, example: Sequence[Any] | None) -> Com
     return call
 
 
-KNOWN = (Var, Constant, GlobalVar, Let, MatchCast, OnDevice, Tuple, TupleGetItem)
-
-
-def to_torch(torch: Any, array: Array) -> Any:
-    """A tensor with the same bits."""
-    of = dtype(array.dtype)
-    if of.numpy.isbuiltin == 1:
-        return torch.from_numpy(np.array(array))
-    bits = np.array(array).view(np.int16 if of.bits == 16 else np.uint8)
-    return torch.from_numpy(bits).view(getattr(torch, of.name))
-
-
 def from_torch(torch: Any, x: Any) -> Array:
     """The array of a PyTorch tensor, copied; dtypes that NumPy lacks go by their bits."""
     of: DType = DTYPES[str(x.dtype).removeprefix("torch.")]
@@ -228,50 +216,3 @@ def from_torch(torch: Any, x: Any) -> Array:
         return np.array(x.numpy())
     bits: Array = x.view(torch.int16 if of.bits == 16 else torch.uint8).numpy()
     return np.array(bits).view(of.numpy)
-
-
-def _module(torch: Any, table: Mapping[str, Callable[..., Any]], of: Module) -> Any:
-    """A module of PyTorch whose forward does what main does. Results are copies: none is an input."""
-    main: Function = of.main
-
-    class Main(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            for i, c in enumerate(constants):
-                self.register_buffer(f"c{i}", to_torch(torch, c))
-
-        def forward(self, *args: Any) -> Any:
-            values: dict[Var, Any] = dict(zip(main.params, args, strict=True))
-            lets, body = let_chain(main.body)
-            for let in lets:
-                values[let.var] = value(self, let.value, values)
-            result = value(self, body, values)
-            results = result if isinstance(result, tuple) else (result,)
-            return tuple(r.clone() for r in results)
-
-    constants: list[Array] = []
-    places: dict[int, int] = {}
-    for node in post_order(main.body):
-        if isinstance(node, Constant) or isinstance(node, GlobalVar):
-            places[id(node)] = len(constants)
-            constants.append(node.data if isinstance(node, Constant) else of.constants[node.name])
-
-    def value(self: Any, node: Expr, values: Mapping[Var, Any]) -> Any:
-        match node:
-            case Var():
-                return values[node]
-            case Constant() | GlobalVar():
-                return getattr(self, f"c{places[id(node)]}")
-            case Tuple(fields=fields):
-                return tuple(value(self, f, values) for f in fields)
-            case TupleGetItem(value=whole, index=index):
-                return value(self, whole, values)[index]
-            case MatchCast(value=inner) | OnDevice(value=inner):
-                return value(self, inner, values)
-            case Call(op=Operator() as op):
-                args = [value(self, a, values) for a in node.args]
-                return table[op.name](op.check_attrs(node.attrs), node.type, *args)
-            case _:
-                raise NotImplementedError(show_head(node))
-
-    return Main()

@@ -113,9 +113,13 @@ def _average_pool(function: Callable[..., Any]) -> Rule:
     def rule(attrs: Attrs, of: Type, x: Any) -> Any:
         if attrs["ceil_mode"] or any(d != 1 for d in attrs["dilation"]):
             raise NotImplementedError("average pooling with ceil_mode or dilation")
-        if any(attrs["padding"]) and not attrs["count_include_pad"]:
-            raise NotImplementedError("average pooling that does not count its padding")
-        return function(_padded(x, attrs["padding"], 0), attrs["pool_size"], stride=attrs["strides"])
+        size, widths = attrs["pool_size"], attrs["padding"]
+        if attrs["count_include_pad"] or not any(widths):
+            return function(_padded(x, widths, 0), size, stride=attrs["strides"])
+        before, after = widths[: len(size)], widths[len(size) :]
+        if before != after or any(2 * w > n for w, n in zip(before, size, strict=True)):
+            raise NotImplementedError("average pooling that does not count padding of two widths, or of half a window")
+        return function(x, size, stride=attrs["strides"], padding=before, count_include_pad=False)
 
     return rule
 
@@ -126,6 +130,12 @@ def _batch_norm(attrs: Attrs, of: Type, x: Any, gamma: Any, beta: Any, mean: Any
         raise NotImplementedError("batch_norm of a vector")
     y = F.batch_norm(x.movedim(axis, 1), mean, var, gamma, beta, training=False, eps=attrs["epsilon"])
     return y.movedim(1, axis)
+
+
+def _lrn(attrs: Attrs, of: Type, x: Any) -> Any:
+    if attrs["size"] % 2 == 0:
+        raise NotImplementedError("nn.lrn of an even size, whose window lies elsewhere in PyTorch")
+    return F.local_response_norm(x, attrs["size"], attrs["alpha"], attrs["beta"], attrs["bias"])
 
 
 def _layer_norm(attrs: Attrs, of: Type, x: Any, gamma: Any, beta: Any = None) -> Any:
@@ -146,7 +156,43 @@ def _take(attrs: Attrs, of: Type, x: Any, indices: Any) -> Any:
     places = indices.to(torch.int64)
     places = torch.where(places < 0, places + x.shape[axis], places)
     found = torch.index_select(x, axis, places.reshape(-1))
-    return found.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    return found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+def _gather_nd(attrs: Attrs, of: Type, x: Any, indices: Any) -> Any:
+    if not indices.shape[-1]:
+        return x.expand(_shape(of)).clone()
+    return x[indices.to(torch.int64).unbind(-1)]
+
+
+REDUCED = {"mul": "prod", "max": "amax", "min": "amin"}
+
+
+def _scatter_nd(attrs: Attrs, of: Type, x: Any, indices: Any, updates: Any) -> Any:
+    """By index_put, which adds too; other reductions by scatter_reduce, on rows at one place each."""
+    depth, how = indices.shape[-1], attrs["reduction"]
+    places = indices.to(torch.int64).unbind(-1)
+    if depth and how in ("none", "add"):
+        return x.index_put(places, updates, accumulate=how == "add")
+    outer, inner = x.shape[:depth], x.shape[depth:]
+    row = torch.zeros(indices.shape[:-1], dtype=torch.int64)
+    for place, size in zip(places, outer, strict=True):
+        row = row * size + torch.where(place < 0, place + size, place)
+    rows, given = x.reshape(outer.numel(), inner.numel()), updates.reshape(row.numel(), inner.numel())
+    where = row.reshape(-1, 1).expand(given.shape)
+    if how in REDUCED:
+        return rows.scatter_reduce(0, where, given, REDUCED[how]).reshape(x.shape)
+    return (rows.scatter_add if how == "add" else rows.scatter)(0, where, given).reshape(x.shape)
+
+
+def _nonzero(attrs: Attrs, of: Type, x: Any) -> Any:
+    return torch.nonzero_static(x, size=x.numel(), fill_value=0).T.contiguous(), torch.count_nonzero(x).reshape(1)
+
+
+def _topk(attrs: Attrs, of: Type, x: Any) -> Any:
+    """By a stable sort: PyTorch does not say which of equal elements its topk takes first."""
+    found = torch.sort(x, dim=attrs["axis"], descending=attrs["largest"], stable=True)
+    return tuple(part.narrow(attrs["axis"], 0, attrs["k"]).clone() for part in found)
 
 
 def _pad(attrs: Attrs, of: Type, x: Any) -> Any:
@@ -159,13 +205,15 @@ def _divided(mode: str) -> Rule:
     return lambda attrs, of, a, b: torch.div(a, b, rounding_mode=mode)
 
 
-def _running(function: Callable[..., Any]) -> Rule:
+def _running(function: Callable[..., Any], start: int) -> Rule:
+    """One that leaves out each place's own element begins with `start`, and does without the last."""
+
     def rule(attrs: Attrs, of: Type, x: Any) -> Any:
-        if attrs["exclusive"]:
-            raise NotImplementedError("an exclusive running sum")
-        axis = [attrs["axis"]]
-        y = function(x.flip(axis) if attrs["reverse"] else x, attrs["axis"], dtype=x.dtype)
-        return y.flip(axis) if attrs["reverse"] else y
+        axis = attrs["axis"]
+        y = function(x.flip([axis]) if attrs["reverse"] else x, axis, dtype=x.dtype)
+        if attrs["exclusive"] and x.shape[axis]:
+            y = torch.cat([torch.full_like(y.narrow(axis, 0, 1), start), y.narrow(axis, 0, x.shape[axis] - 1)], axis)
+        return y.flip([axis]) if attrs["reverse"] else y
 
     return rule
 
@@ -188,11 +236,12 @@ TABLE: dict[str, Rule] = {
         x.clone() if attrs["min"] is attrs["max"] is None else torch.clamp(x, attrs["min"], attrs["max"])
     ),
     "concat": lambda attrs, of, *xs: torch.cat(xs, attrs["axis"]),
-    "cumprod": _running(torch.cumprod),
-    "cumsum": _running(torch.cumsum),
+    "cumprod": _running(torch.cumprod, 1),
+    "cumsum": _running(torch.cumsum, 0),
     "expand_dims": lambda attrs, of, x: x.reshape(_shape(of)).clone(),
     "floor_divide": _divided("floor"),
     "full": lambda attrs, of: torch.full(_shape(of), attrs["fill_value"], dtype=torch_dtype(attrs["dtype"])),
+    "gather_nd": _gather_nd,
     "max": _extreme(torch.amax),
     "mean": _total(torch.mean),
     "min": _extreme(torch.amin),
@@ -201,26 +250,28 @@ TABLE: dict[str, Rule] = {
     "nn.layer_norm": _layer_norm,
     "nn.leakyrelu": lambda attrs, of, x: F.leaky_relu(x, attrs["alpha"]),
     "nn.log_softmax": lambda attrs, of, x: torch.log_softmax(x, attrs["axis"]),
+    "nn.lrn": _lrn,
     "nn.pad": _pad,
     "nn.softmax": lambda attrs, of, x: torch.softmax(x, attrs["axis"]),
+    "nonzero": _nonzero,
     "permute_dims": lambda attrs, of, x: x.permute(attrs["axes"] or tuple(range(x.ndim))[::-1]).clone(),
     "prod": _product,
     "reinterpret": lambda attrs, of, x: x.view(torch_dtype(attrs["dtype"])).clone(),
     "reshape": lambda attrs, of, x: x.reshape(_shape(of)).clone(),
+    "scatter_nd": _scatter_nd,
     "shape_of": lambda attrs, of, x: torch.tensor(list(x.shape), dtype=torch.int64),
     "split": lambda attrs, of, x: tuple(p.clone() for p in torch.split(x, list(attrs["sections"]), attrs["axis"])),
     "squeeze": lambda attrs, of, x: x.reshape(_shape(of)).clone(),
     "strided_slice": _slice,
     "sum": _total(torch.sum),
     "take": _take,
+    "topk": _topk,
     "truncate_divide": _divided("trunc"),
 }
 
 UNSAID: Reasons = {
     ("dft",): "PyTorch's gives complex numbers",
-    ("nn.lrn",): "the window of PyTorch's lies elsewhere where its size is even",
-    ("topk",): "PyTorch does not say which of equal elements come first",
-    ("gather_nd", "scatter_nd"): "PyTorch indexes by a tensor for each axis",
-    ("nonzero", "unique", "suppress"): "the size of the result depends on data, which an exported program has not",
+    ("suppress",): "PyTorch has none",
+    ("unique",): "the size of the result depends on data, which an exported program has not",
 }
 """What is not in the table, and why."""

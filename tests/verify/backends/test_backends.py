@@ -28,6 +28,7 @@ from assay.verify.backends import (
     subject_of_model,
     subject_of_module,
 )
+from assay.verify.backends.child import answer_of
 from assay.verify.backends.registry import BACKENDS
 from assay.verify.oracle import judge_backend
 from assay.verify.strategies.choosing import by_random
@@ -308,3 +309,54 @@ def test_what_tvm_raises_and_returns_is_its_own() -> None:
     assert isinstance(shape, Refused) and "which is no tensor" in shape.reason
     norm = outcome(onnx.helper.make_node("RMSNormalization", ["x", "w"], ["y"], axis=0), 23, (np.float32, [2, 3]))
     assert isinstance(norm, Died) and "the backend tvm raised InternalError" in norm.reason
+
+
+@pytest.mark.parametrize("name", ["c", "torch", "torch:eager"])
+def test_sizes_that_elements_tell_are_those_of_each_run(name: str) -> None:
+    """Where it is not known before a run how great they are, our own C has room for what the inputs want, and not for
+    1024 along each of four axes."""
+    if name.startswith("torch"):
+        pytest.importorskip("torch", reason="the peer is not installed")
+    resize = onnx.helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest")
+    proto = model([resize], {"x": (np.float32, [1, 1, 2, 2]), "sizes": (np.int64, [4])}, {"y": (np.float32, None)})
+    subject = subject_of_model(proto)
+    run = backend(name).prepare(subject, subject.outputs)
+    x = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
+    for rows, columns in ((4, 6), (3, 7)):
+        found = run({"x": x, "sizes": np.array([1, 1, rows, columns])})["y"]
+        wanted = x[:, :, np.arange(rows) * 2 // rows][:, :, :, np.arange(columns) * 2 // columns]
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_who_has_not_enough_memory_refuses() -> None:
+    kind, message, label, unsupported = answer_of(MemoryError("Unable to allocate 8.00 TiB"))
+    assert (kind, label, unsupported) == ("invalid", "backend.C11", True)
+    assert "not enough memory: Unable to allocate 8.00 TiB" in str(message)
+
+
+@pytest.mark.peer
+def test_what_torch_compile_runs_is_compiled() -> None:
+    """PyTorch leaves uncompiled what it cannot trace, and all programs behind a number of those that look alike: ten of
+    them are ten graphs, and a part that cannot be traced is refused."""
+    torch = pytest.importorskip("torch", reason="the peer is not installed")
+    from torch._dynamo.utils import counters  # type: ignore[import-not-found,unused-ignore]
+
+    from assay.verify.backends.pytorch import Torch, compiled_whole
+
+    before = counters["stats"]["unique_graphs"]
+    for size in range(1, 11):
+        proto = model(
+            [onnx.helper.make_node("Exp", ["x"], ["y"])], {"x": (np.float32, [size])}, {"y": (np.float32, [size])}
+        )
+        subject = subject_of_model(proto)
+        run = Torch("torch:aot_eager", mode="aot_eager").prepare(subject, ["y"])
+        np.testing.assert_allclose(run({"x": np.ones(size, np.float32)})["y"], np.e, rtol=1e-6)
+    assert counters["stats"]["unique_graphs"] == before + 10
+
+    class Breaks(torch.nn.Module):  # type: ignore[name-defined,misc,unused-ignore]
+        def forward(self, x: Any) -> Any:
+            torch._dynamo.graph_break()
+            return x + 1
+
+    with pytest.raises(Exception, match="graph_break"):
+        compiled_whole(torch, Breaks(), "aot_eager")(torch.ones(2))
