@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.interp import graph
+from assay.interp.values import Value
 from assay.lower.anf import function_to_anf
 from assay.lower.c import emit
 from assay.lower.instrument import run_passes
@@ -224,7 +225,7 @@ def _room(module: Module, inputs: Mapping[str, Array]) -> int:
     """A power of two that no size of a run on these inputs is above: few are, and each is compiled for."""
     most = 1
 
-    def observe(_: Expr, value: graph.Value) -> None:
+    def observe(_: Expr, value: Value) -> None:
         nonlocal most
         for part in value if isinstance(value, tuple) else (value,):
             most = max((most, *getattr(part, "shape", ())))

@@ -128,7 +128,7 @@ class Torch:
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             arrays = [np.asarray(inputs[p.name]) for p in module.main.params]
-            sizes: Bound = dict(graph.check_inputs(module.main, inputs))
+            sizes: Bound = {s: n for s, n in graph.check_inputs(module.main, inputs).items()}
             with torch.no_grad(), self._making(torch), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of what PyTorch calls in itself
                 try:
