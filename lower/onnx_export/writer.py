@@ -99,8 +99,8 @@ class Writer:
         return name
 
     def graph_name(self, wanted: str) -> str:
-        """A name that no other graph of the model has: ONNX has a namespace for them, and some tools know a graph by its
-        name alone."""
+        """A name that no other graph of the model has: ONNX has a namespace for them, and some tools know a graph by
+        its name alone."""
         name = unused(wanted, self.graphs)
         self.graphs.add(name)
         return name

@@ -84,8 +84,9 @@ def zeros_made(u: OperatorUse) -> Iterator[Opening]:
 
 
 def rounded_remainder(u: OperatorUse) -> Iterator[Opening]:
-    """Mod of floats by the formula of its text, A - floor(A / B) * B, or with trunc, each step rounded: the quotient may
-    become the next whole number, and the product is off by as much as its size allows. The sign is as the text says."""
+    """Mod of floats by the formula of its text, A - floor(A / B) * B, or with trunc, each step rounded: the quotient
+    may become the next whole number, and the product is off by as much as its size allows. The sign is as the text
+    says."""
     if u.attrs.get("since", 0) < 28 or not u.is_float or u.inexact:
         return
     (y,), truncates = u.results, bool(u.attrs.get("fmod", 0))

@@ -4,8 +4,8 @@
     python -m tests.docs.seen --record     # and write that down
 
 A finding *shows*, is *mended*, or is *refused*: the tool raises, or refuses the program. One that hangs on the
-processor *shows with* certain instructions or *without* them, by the names of /proc/cpuinfo: that is written by hand, and
-`--record` keeps it where it agrees.
+processor *shows with* certain instructions or *without* them, by the names of /proc/cpuinfo: that is written by hand,
+and `--record` keeps it where it agrees.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ PROGRAMS = ("tvm-0.27", "torch-2.14")
 """Folders whose findings are programs that end with 0 while they show, and with 1 when they are mended."""
 OUTCOMES = ("shows", "mended", "refused")
 ON_SOME = re.compile(r"shows (with|without) (\w+(?: or \w+)*)")
-"""The outcome of a finding that hangs on the processor, such as "shows without avx_vnni or avx512_vnni"; elsewhere it is
-as if it were mended."""
+"""The outcome of a finding that hangs on the processor, such as "shows without avx_vnni or avx512_vnni"; elsewhere it
+is as if it were mended."""
 PROCESSOR = Path("/proc/cpuinfo")
 HEAD = "## Versions"
 

@@ -1,5 +1,5 @@
-"""MatMulInteger of uint8 by int8 adds two products in 16 bits, where a processor has no VNNI instructions: the sum of two
-ends at 32767.
+"""MatMulInteger of uint8 by int8 adds two products in 16 bits, where a processor has no VNNI instructions: the sum of
+two ends at 32767.
 
 MatMulInteger: 'The production MUST never overflow. The accumulation may overflow if and only if in 32 bits'. With VNNI
 instructions the result is right.

@@ -1,7 +1,6 @@
 """BitShift to the right of a uint32 is that of an int32.
 
-BitShift: 'if the attribute "direction" is "RIGHT", this operator moves its binary representation toward the right side',
-and 'For a signed T the right shift is an arithmetic shift'; this T has no sign. 2147483647 to the right by 0 is
+BitShift: 'For a signed T the right shift is an arithmetic shift'; this T has no sign. 2147483647 to the right by 0 is
 2147483648: it seems to be computed in float.
 """
 

@@ -1,7 +1,7 @@
 """A -0 in a constant is 0 where a subnormal number stands beside it.
 
-Constant: 'This operator produces a constant tensor'. Where there is no subnormal number in it, -0 stays. What becomes of
-the subnormal number is another question.
+Constant: 'This operator produces a constant tensor'. Where there is no subnormal number in it, -0 stays. What becomes
+of the subnormal number is another question.
 """
 
 import numpy as np

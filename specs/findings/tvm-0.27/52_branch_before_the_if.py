@@ -1,5 +1,5 @@
-"""The frontend's If computes both branches, but for the last node of each, in front of it: a division by 0 in the branch
-that is not taken ends the process with SIGFPE.
+"""The frontend's If computes both branches, but for the last node of each, in front of it: a division by 0 in the
+branch that is not taken ends the process with SIGFPE.
 
 If: 'Graph to run if condition is false', which it is not. `R.divide` stands in front of the `if` in what the frontend
 makes.
