@@ -295,4 +295,4 @@ class Export(ExportWalk[Value, Sizes]):
             results.append(v)
         self.writer.blocks.pop()
         infos = [info_of(v, t, set()) for v, t in zip(results, types, strict=True)]
-        return helper.make_graph(block.nodes, name, inputs, infos)
+        return helper.make_graph(block.nodes, self.writer.graph_name(name), inputs, infos)

@@ -77,6 +77,7 @@ class Writer:
         self.names = set(reserved)
         self.kept: set[str] = set()
         """Names that are kept for what the program calls so."""
+        self.graphs = {"main"}
         self.blocks = [GraphBlock()]
         self.initializers: list[TensorProto] = []
         self._known: dict[tuple[Any, ...], Value] = {}
@@ -95,6 +96,13 @@ class Writer:
             self.kept.discard(wanted)
         name = unused(wanted, self.names, self.kept)
         self.names.add(name)
+        return name
+
+    def graph_name(self, wanted: str) -> str:
+        """A name that no other graph of the model has: ONNX has a namespace for them, and some tools know a graph by
+        its name alone."""
+        name = unused(wanted, self.graphs)
+        self.graphs.add(name)
         return name
 
     def node(

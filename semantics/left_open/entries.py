@@ -154,6 +154,13 @@ ENTRIES: tuple[Entry, ...] = (
         ("ThresholdedRelu", "Shrink"),
     ),
     Entry(
+        "mod.steps", ("Mod",), "the dtype is a float, and both numbers are finite and none is 0",
+        "what A - floor(A / B) * B gives, with fmod A - trunc(A / B) * B, where each step is rounded, of the sign that"
+        " the text says",
+        (Quote("ONNX Mod-28", "the output is calculated as `A - floor(A / B) * B`"),
+         Quote("ONNX Mod-28", "the output is calculated as `A - trunc(A / B) * B`")), nodes.rounded_remainder, ("Mod",),
+    ),
+    Entry(
         "resize.length", ("Resize",),
         "scales are given, the mode is linear or cubic, and scale * length is no whole number",
         "the resized length is the whole number of elements, and the scale is that of the lengths",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.dtypes import dtype
-from assay.semantics.left_open import Array, Opening, OperatorUse
+from assay.semantics.left_open import Array, Fields, Flags, Opening, OperatorUse
 
 
 def whole_length(u: OperatorUse) -> Iterator[Opening]:
@@ -81,6 +81,36 @@ def zeros_made(u: OperatorUse) -> Iterator[Opening]:
     (y,) = u.results
     if u.is_float:
         yield Opening(y == 0, np.zeros_like(y), np.zeros_like(y))
+
+
+def rounded_remainder(u: OperatorUse) -> Iterator[Opening]:
+    """Mod of floats by the formula of its text, A - floor(A / B) * B, or with trunc, each step rounded: the quotient
+    may become the next whole number, and the product is off by as much as its size allows. The sign is as the text
+    says."""
+    if u.attrs.get("since", 0) < 28 or not u.is_float or u.inexact:
+        return
+    (y,), truncates = u.results, bool(u.attrs.get("fmod", 0))
+    a, b = np.broadcast_arrays(*(x.astype(np.float64) for x in u.operands))
+    of = dtype(y.dtype)
+    off, tiny = 1.01 * of.unit_roundoff + 2.0**-52, 2 * of.smallest_normal * of.unit_roundoff
+    quotient = a / b
+    where = np.isfinite(a) & (a != 0) & np.isfinite(b) & (np.abs(quotient) <= float(of.max))
+    cut = np.trunc if truncates else np.floor
+    least, most = cut(quotient - np.abs(quotient) * off), cut(quotient + np.abs(quotient) * off)
+    ends = []
+    for whole in (least, most):
+        product = whole * b
+        made, err = a - product, np.abs(product) * off + tiny
+        ends.append((made - err - (np.abs(made) + err) * off, made + err + (np.abs(made) + err) * off))
+    (low, high), (other_low, other_high) = ends
+    apart = most - least <= 1
+
+    def only(got: Array, _: Fields) -> Flags:
+        x = got.astype(np.float64)
+        near = ((low <= x) & (x <= high)) | ((other_low <= x) & (x <= other_high)) | ~apart
+        return np.asarray(near & (np.signbit(got) == np.signbit(a if truncates else b)))
+
+    yield Opening(where, np.minimum(low, other_low), np.maximum(high, other_high), only=only)
 
 
 def unpooled_shape(u: OperatorUse) -> Iterator[Opening]:

@@ -184,6 +184,23 @@ def test_a_zero_that_is_made_is_of_either_sign() -> None:
     assert not opened("Shrink", np.array([0, 2]), results=(np.array([0, 2]),))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_remainder_may_be_made_in_rounded_steps() -> None:
+    """By the formula of the text; the rounded quotient may be the next whole number; and nothing of another sign."""
+    x, z = f(4300, -4300, 5, 0, INF), f(2.1, 2.1, 3, 2, 2)
+    right = f(1.3001952, 0.7998048, 2, 0, NAN)
+    found = opened("Mod", x, z, results=right, since=28)
+    assert admitted(found, x - np.floor(x / z) * z) == [True, True, True, False, False]
+    assert admitted(found, right * f(1.001)) == [False] * 5 and admitted(found, right - z) == [False] * 5
+    nearly = np.nextafter(f(6), f(0)), f(2)
+    assert not admitted(opened("Mod", *nearly, results=f(2), since=28), f(-0.0))[0], "the sign is the divisor's"
+    assert admitted(opened("Mod", *nearly, results=f(2), since=28), f(1.9999995)) == [True]
+    by_trunc = opened("Mod", -x, z, results=-right, since=28, fmod=1)
+    assert admitted(by_trunc, -x - np.trunc(-x / z) * z) == [True, True, True, False, False]
+    assert not opened("Mod", x, z, results=right, since=13), "that text has no formula"
+    assert not opened("Mod", i(7), i(2), results=i(1), since=28)
+
+
 def test_the_sign_of_zero_and_small_results() -> None:
     for name, operands in (
         ("maximum", (f(0.0), f(-0.0))),

@@ -221,6 +221,10 @@ CASES: tuple[Case, ...] = (
              'coordinate_transformation_mode="asymmetric">(x,,r)'
          ),
          [[[[0, 1]]]], [[[[0, 0.6825397, 1.1621623]]]], [[[[0, 0.6825397, 1.16]]]]),
+    *(Case("mod.steps", "Mod", "(float[2] x, float[2] z) => (float[2] y)", f"y = Mod{fmod}(x, z)",
+           [[4300, 5], [2.1, 3]], [[1.300293, 2]],
+           [[1.302, 2], [1.300293, 2.001], [-0.7998, 2], [1.300293, -1]], opset=28)
+      for fmod in ("", "<fmod=1>")),
     one("zero.made", "ThresholdedRelu", "float", [-1, 2], [[-0.0, 2]], [[-0.0, 3], [-1e-30, 2]]),
     one("zero.made", "Shrink", "float", [-0.25, 2], [[-0.0, 2]], [[-0.0, 3], [-1e-30, 2]]),
     Case("unpool.indices", "MaxUnpool", "(float[1,1,1,2] x, int64[1,1,1,2] i) => (float[1,1,3,5] y)",

@@ -247,6 +247,18 @@ def test_branches_share_and_capture() -> None:
         same(module, {"x": np.array([1, 2, 3], np.float32), "c": np.array(side)})
 
 
+def test_each_branch_has_a_name_of_its_own() -> None:
+    """Names of graphs are unique in a model; MNN calls a branch that has the name of the one around it without end."""
+    x, c, d = var("x", TensorType((3,), FLOAT32)), var("c", TensorType((), BOOL)), var("d", TensorType((), BOOL))
+    inner = if_(d, call("exp", x), call("log", x))
+    module = Module({"main": function([x, c, d], if_(d, if_(c, inner, x), call("negative", x)))})
+    graphs, found = [export_onnx(module).graph], list[str]()
+    for g in graphs:
+        found.append(g.name)
+        graphs += [a.g for n in g.node for a in n.attribute if a.HasField("g")]
+    assert len(found) == 7 and len(set(found)) == 7, found
+
+
 def test_sizes_bound_in_a_branch_are_measured_in_each() -> None:
     n, m = Symbol("n"), Symbol("m")
     x, c = var("x", TensorType((n,), INT32)), var("c", TensorType((), BOOL))
