@@ -187,9 +187,14 @@ def with_versions(page: str, folder: str, before: str) -> str:
     return f"{page.rstrip()}\n\n{section}" if at < 0 else f"{page[:at]}{section}\n{page[at:]}"
 
 
+def _numbers(version: str) -> list[tuple[int, str]]:
+    """A version to sort by: numbers as numbers, and what is none behind them."""
+    return [(int(p), "") if p.isdigit() else (0, p) for p in re.split(r"[.+]", version)]
+
+
 def _section(folder: str) -> Iterator[str]:
     rows = {k: v for k, v in table().items() if k[0].startswith(f"{folder}/")}
-    versions = sorted({v for _, _, v in rows}, key=lambda v: [int(p) if p.isdigit() else p for p in v.split(".")])
+    versions = sorted({v for _, _, v in rows}, key=_numbers)
     yield HEAD
     yield ""
     yield f"What comes of each case with each version of {TOOLS[folder]} that it was run with: this part is generated"
