@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import lgamma, log, sqrt
 from typing import Any, TypeAlias
 
@@ -29,6 +30,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import OPERATORS
 from assay.verify.oracle.adversarial import Attempt
+from assay.verify.oracle.dot import TERMS, magnitudes
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -86,14 +88,15 @@ class Spread:
         with np.errstate(all="ignore"):
             return _middle(runs) if runs else None
 
-    def distance(self, name: str, got: Array) -> Distance | None:
+    def distance(self, name: str, got: Array, of_numbers: bool = False) -> Distance | None:
         """How far a float output is from the correct runs; None where that says nothing: it is of whole numbers, has no
-        element that is finite in all of them, is of another shape, or there are no two runs."""
+        element that is finite in all of them, is of another shape, or there are no two runs. `of_numbers`: elements of
+        it that are no numbers say nothing."""
         runs = self.outputs.get(name, ())
         if len(runs) < 2 or got.shape != runs[0].shape or got.dtype != runs[0].dtype or not dtype(got.dtype).is_float:
             return None
         with np.errstate(all="ignore"):
-            return _distance(name, runs, got)
+            return _distance(name, runs, got, of_numbers)
 
 
 def _middle(runs: Sequence[Array]) -> Array:
@@ -104,10 +107,10 @@ def _middle(runs: Sequence[Array]) -> Array:
     return np.asarray(total / len(runs))
 
 
-def _distance(name: str, runs: Sequence[Array], got: Array) -> Distance | None:
+def _distance(name: str, runs: Sequence[Array], got: Array, of_numbers: bool) -> Distance | None:
     of = dtype(got.dtype)
     off = got.astype(np.float64)
-    known = np.logical_and.reduce([np.isfinite(r) for r in runs])
+    known = np.logical_and.reduce([np.isfinite(r) for r in (*runs, *([got] if of_numbers else []))])
     if not known.any():
         return None
     middle = np.where(known, _middle(runs), 0.0)
@@ -187,6 +190,39 @@ class CorrectRuns:
                 if isinstance(value, np.ndarray):
                     found.setdefault(name, []).append(value)
         return Spread({n: v for n, v in found.items() if len({a.shape for a in v}) == 1}, len(self.made))
+
+    @cached_property
+    def may_overflow(self) -> bool:
+        """Whether a partial sum of an operator, or a result, comes near the end of its dtype: whether it is a number
+        then hangs on the order, and a correct run may give none where these do."""
+        found = False
+
+        def apply(node: Call | CallTIR, attrs: Attrs, args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
+            nonlocal found
+            made = ordinary(*args)
+            found = found or _nears_the_end(node.op if isinstance(node, Call) else None, attrs, args, made)
+            return made
+
+        try:
+            graph.run(self.module, self.inputs, apply=apply)
+        except (Trap, Unpredictable):
+            return True
+        return found
+
+
+def _nears_the_end(op: Any, attrs: Attrs, args: Sequence[Value], made: Value) -> bool:
+    """Whether the magnitudes of what an operator adds up, or a result of it, are above a quarter of the largest."""
+    arrays = [a for a in args if isinstance(a, np.ndarray)]
+    with np.errstate(all="ignore"):
+        sizes = [np.abs(r.astype(np.float64)) for r in (made if isinstance(made, tuple) else (made,)) if _is_float(r)]
+        if isinstance(op, Operator) and op.name in TERMS and len(arrays) == len(args) and _is_float(args[0]):
+            sizes.append(magnitudes(op, attrs, [np.where(np.isfinite(a), a, a.dtype.type(0)) for a in arrays]))
+    of = next((dtype(r.dtype) for r in (*arrays, made) if _is_float(r)), None)
+    return of is not None and any(np.any((s >= float(of.max) / 4) & np.isfinite(s)) for s in sizes)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and dtype(value.dtype).is_float
 
 
 class Rounding(Attempt):

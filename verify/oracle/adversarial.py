@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from assay.interp import graph
 from assay.interp.values import Value
-from assay.semantics.bounds import Bounded, contains
+from assay.semantics.bounds import Bounded, contains, windows
 from assay.semantics.dtypes import FLOAT64, dtype
 from assay.semantics.graph import Call, CallTIR, Constant
 from assay.semantics.module import Module
@@ -144,8 +145,10 @@ class Attempt:
                 x, w, *bias = args
                 if attrs["groups"] == 1 and w.shape[1] > 1:
                     parts = [op.value(attrs, x[:, p], w[:, p]) for p in self.pieces(x.shape[1])]
-                else:  # few channels are added up, or none: the pieces are of windows
-                    parts = [op.value(attrs, p, w) for p in self.shares(x)] if np.isfinite(w).all() else []
+                elif np.isfinite(w).all():  # few channels are added up, or none: the pieces are of windows
+                    parts = [op.value(attrs, p, w) for p in self.shares(x)]
+                else:
+                    parts = self.of_taps(attrs, x, w)
                 if bias and parts:
                     flat = bias[0].reshape((-1, *(1,) * (x.ndim - 2)))
                     parts.append(np.broadcast_to(flat, parts[0].shape))
@@ -167,6 +170,22 @@ class Attempt:
         pieces = self.pieces(PIECES)
         owner = self.rng.integers(0, len(pieces), x.shape)
         return [np.where(owner == k, x, np.copysign(x.dtype.type(0), x)) for k in range(len(pieces))]
+
+    def of_taps(self, attrs: Attrs, x: Array, w: Array) -> list[Array]:
+        """Parts of a convolution by the terms that are in them, of all channels and places of a window: no term is
+        multiplied by a zero that it has not."""
+        rank, groups = w.ndim - 2, attrs["groups"]
+        x = np.pad(x, [(0, 0), (0, 0), *zip(attrs["padding"][:rank], attrs["padding"][rank:], strict=True)])
+        taps = windows(x, w.shape[2:], attrs["strides"], attrs["dilation"])
+        plane = taps.shape[2 : 2 + rank]
+        taps = taps.reshape((len(x), groups, w.shape[1], *plane, *w.shape[2:]))
+        columns = np.moveaxis(taps, 2, 2 + rank).reshape((len(x), groups, prod(plane), prod(w.shape[1:])))
+        rows = w.reshape((groups, -1, columns.shape[-1])).swapaxes(1, 2)
+        made = [
+            operator("matmul").value({}, columns[..., p], rows[:, p]).swapaxes(2, 3)
+            for p in self.pieces(columns.shape[-1])
+        ]
+        return [m.reshape((len(x), len(w), *plane)) for m in made]
 
     def tree(self, parts: Sequence[Array]) -> Array:
         """The sum of the parts, two at random at a time."""

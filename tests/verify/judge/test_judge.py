@@ -80,6 +80,18 @@ class Stale:
         return act
 
 
+@dataclass(frozen=True)
+class OwnNaN:
+    """The NumPy backend, whose NaN have their sign bit set."""
+
+    name: str = "own_nan"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        run = backend("numpy").prepare(subject, wanted)
+        negative = np.array([0xFFC00000], np.uint32).view(np.float32)
+        return lambda inputs: {n: np.where(np.isnan(v), negative, v) for n, v in run(inputs).items()}
+
+
 @pytest.mark.parametrize(
     "name", ["mobilenetv2", *(pytest.param(n, marks=pytest.mark.campaign) for n in ("bert", "gpt2"))]
 )
@@ -109,6 +121,16 @@ def test_state_that_stays_in_outputs_alone_is_implausible(monkeypatch: pytest.Mo
     assert found.verdicts[0].outcome == "implausible"
     assert found.verdicts[0].samples[0].outcome == "right"
     assert "the bits that it gave on the inputs 'random'" in found.verdicts[0].closing()
+
+
+def test_nan_again_is_nothing_odd() -> None:
+    """Softmax of two sets of specials gives NaN alone, whose bits are each implementation's own."""
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[5] x) => (float[5] y) { y = Softmax(x) }'
+    )
+    found = judge(proto, [OwnNaN()], kinds=["specials"], seed=1)
+    nans = [s for s in found.verdicts[0].samples if s.outcome == "right"]
+    assert found.verdicts[0].outcome == "right" and len(nans) > 1, found.verdicts[0].closing()
 
 
 def test_errors_are_followed_until_one_set_is_wrong() -> None:

@@ -11,7 +11,7 @@ import pytest
 from assay.semantics.text.module_text import parse
 from assay.verify.backends import backend, subject_of_model
 from assay.verify.backends.protocol import Backend, call_prepared
-from assay.verify.judge.spread import FURTHEST, MULTIPLE, Distance, Spread, log10_tail, spread_of
+from assay.verify.judge.spread import FURTHEST, MULTIPLE, CorrectRuns, Distance, Spread, log10_tail, spread_of
 from assay.verify.oracle.adversarial import Adversary
 from tests.zoo import models
 
@@ -167,3 +167,32 @@ def test_a_huge_element_does_not_make_the_others_exact(call: str) -> None:
         assert 2e-8 < found[0] < 1e-6 and 2e-8 < found[1] < 1e-6 and found[2] < 1e-6
     else:
         assert 1e-6 < found[4] / 3e38**0.3 < 1e-5
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_sums_with_weights_that_are_no_numbers_are_in_another_order_too(groups: int) -> None:
+    """An infinite weight makes its own channel infinite, and the others no more exact."""
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((1, 4, 7, 7)).astype("f4"), rng.standard_normal((4, 4 // groups, 3, 3)).astype("f4")
+    w[3, 0, 1, 1] = np.inf
+    types = ", ".join(f'{n}: R.Tensor({v.shape}, dtype="float32")' for n, v in (("a", x), ("b", w)))
+    call = f"R.nn.conv2d(a, b, groups={groups}, strides=(2, 2), padding=(1, 0, 0, 1), dilation=(2, 1))"
+    module = parse(f"@I.ir_module\nclass M:\n    @R.function\n    def main({types}):\n        return {call}\n")
+    (runs,) = spread_of(module, {"a": x, "b": w}).outputs.values()
+    found = np.std(np.array(runs, np.float64)[:, :, :3], axis=0)
+    assert np.median(found) > 1e-9 and found.max() < 1e-5
+    assert all(np.isinf(r[:, 3]).all() for r in runs)
+
+
+def test_what_overflows_in_another_order_is_no_number_there() -> None:
+    """3e38 + 1e38 - 2e38 overflows, in this order. Where nothing comes near the end, an infinity stays implausible."""
+    main = 'def main(a: R.Tensor((3,), dtype="float32")):\n        return R.sum(a)\n'
+    module = parse(f"@I.ir_module\nclass M:\n    @R.function\n    {main}")
+    for values, near in (([3e38, -2e38, 1e38], True), ([3, -2, 1], False), ([np.inf, 1, 2], False)):
+        correct = CorrectRuns(module, {"a": np.array(values, np.float32)})
+        assert correct.may_overflow is near
+    spread, got = normal(8, (5,)), normal(8, (5,)).outputs["y"][0].copy()
+    got[2] = np.inf
+    assert not spread.distance("y", got, of_numbers=True).implausible  # type: ignore[union-attr]
+    got[1] += 1
+    assert spread.distance("y", got, of_numbers=True).index == (1,)  # type: ignore[union-attr]
