@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from rich.markup import escape
 
+from assay.lower.frontends.onnx.reading import tensors_of
 from assay.lower.onnx_export import DataBeside, export_onnx
 from assay.lower.stablehlo_export import export_stablehlo
 from assay.semantics.errors import Invalid
@@ -38,7 +41,12 @@ def export_file(source: Path, output: Path, dims: Mapping[str, int], seed: int, 
             label="export.C1",
         )
     require_file_place(output)
+    if output.is_file() and output.samefile(source):
+        raise Invalid(
+            f"-o {output} is the program itself, which is not written over; give another file", label="export.C2"
+        )
     module = load(source, dims=dims)
+    require_own_data(module, source, output)
     written = write_in_language(module, output)
     evidence = came_back(module, load(output), seed)
     answer = {
@@ -67,10 +75,46 @@ def write_in_language(module: Module, output: Path) -> int:
     return len(data)
 
 
+def require_own_data(module: Module, source: Path, output: Path) -> None:
+    """Invalid (export.C2): large constants would be written over a file that the exported program reads, or that is not
+    of an earlier export to the same place."""
+    beside = data_beside(output)
+    if output.suffix != ".onnx" or constant_bytes(module) < MOST_INSIDE or not beside.exists():
+        return
+    if any(beside.samefile(f) for f in data_files(source) if f.exists()):
+        why = f"{source} reads"
+    elif not any(beside.samefile(f) for f in data_files(output) if f.exists()):
+        why = f"is not of {output}"
+    else:
+        return
+    raise Invalid(
+        f"-o {output}: large constants lie beside it in {beside.name}, which is there and {why}; give another file, or"
+        " move that one",
+        label="export.C2",
+    )
+
+
+def data_beside(output: Path) -> Path:
+    """Where the large constants of a model lie, if not in it."""
+    return output.with_name(f"{output.name}.data")
+
+
+def data_files(path: Path) -> set[Path]:
+    """The files in which a model says that its tensors are; none of what is no model of ONNX."""
+    if path.suffix != ".onnx" or not path.is_file():
+        return set()
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except DecodeError:
+        return set()
+    places = (e.value for t in tensors_of(model) for e in t.external_data if e.key == "location")
+    return {path.parent / location for location in places if "\0" not in location}
+
+
 def write_with_data_beside(module: Module, output: Path) -> int:
     """Write a module as an ONNX model, and its large constants in FILE.data; the bytes of both."""
     made: list[bytes] = []
-    beside = output.with_name(f"{output.name}.data")
+    beside = data_beside(output)
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:

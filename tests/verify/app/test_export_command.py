@@ -114,3 +114,35 @@ def test_large_constants_lie_beside_a_model_of_onnx(
     before = data.read_bytes()
     data.write_bytes(before[:-1] + b"\x01")
     assert not came_back(load(program), load(out)).holds
+
+
+def test_no_file_is_written_over_that_is_not_of_the_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The program itself, the data that it reads, and a file of somebody else; what an earlier export wrote is."""
+    monkeypatch.setattr(export_command, "MOST_INSIDE", 1 << 18)
+    x, table = Var(TensorType((1 << 17,), FLOAT32), "x"), np.arange(1 << 17, dtype=np.float32)
+    program, first, out = tmp_path / "program.py", tmp_path / "first.onnx", tmp_path / "out.onnx"
+    write_module(Module({"main": function([x], call("add", x, constant(table)))}), program)
+    assert assay(monkeypatch, "export", program, "-o", first) == 0
+    assert assay(monkeypatch, "export", program, "-o", first) == 0, "again, over its own"
+    model = onnx.load(first, load_external_data=False)
+    for tensor in model.graph.initializer:
+        tensor.external_data[0].value = "out.onnx.data"
+    source, data = tmp_path / "source.onnx", (tmp_path / "first.onnx.data").read_bytes()
+    source.write_bytes(model.SerializeToString())
+    beside = tmp_path / "out.onnx.data"
+
+    def refused(why: str, command: Path, to: Path) -> None:
+        capsys.readouterr()
+        before = sorted((f.name, f.read_bytes()) for f in tmp_path.iterdir())
+        assert assay(monkeypatch, "export", command, "-o", to) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert why in said and "export.C2" in said
+        assert before == sorted((f.name, f.read_bytes()) for f in tmp_path.iterdir())
+
+    beside.write_bytes(data)
+    refused("which is there and", source, out)
+    beside.write_text("notes", "utf-8")
+    refused("is not of", program, out)
+    refused("is the program itself", first, first)
