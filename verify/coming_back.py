@@ -33,7 +33,7 @@ from assay.verify.trials.fitting import facts_of, fitting_sizes
 KINDS: tuple[Kind, ...] = ("random", "integers", "specials", "ties")
 """What inputs are made of where a proof is not found."""
 
-MORE_SIZES = (1, 1, 1, 1), (0, 3, 2, 4), (2, 3, 4, 5)
+ORDINARY = (2, 3, 4, 5)
 """What the first symbols are, beside sizes that are all different; the others are as the last one here."""
 
 
@@ -56,6 +56,7 @@ def came_back(module: Module, back: Module, seed: int = 0, kinds: Sequence[Kind]
             names = list(graph.run(module, sample.inputs))
         except (Trap, Unpredictable) as trap:
             tried.trapped = trap.message
+            tried.failing[sizes] = None
             continue
         try:
             made = _given_by(back, [sample.inputs[p.name] for p in module.main.params])
@@ -87,6 +88,8 @@ class _Tried:
     has_elements: bool = False
     """Whether there were elements to compare: where a size is 0 there may be none."""
     trapped: str = ""
+    failing: dict[str, None] = field(default_factory=dict)
+    """Sizes at which the program itself gave nothing to compare with."""
 
     def add(self, outcome: str, sizes: str, made: Sequence[Any]) -> None:
         """A run of which nothing is wrong."""
@@ -106,6 +109,8 @@ class _Tried:
         said = f"within the bounds on {plural(self.compared, 'set')} of inputs"
         if self.sizes:
             said += f", of sizes {'; '.join(self.sizes)}"
+            failing = [s for s in self.failing if s and s not in self.sizes]
+            said += f"; at {'; '.join(failing)} the program itself gives nothing" if failing else ""
         if self.open:
             said += f", on {self.open} of them but for what the definition leaves open"
         return Evidence("tested", True, f"{said}; not proved: {why}")
@@ -115,13 +120,24 @@ def _samples(module: Module, kinds: Sequence[Kind], seed: int) -> Iterator[Sampl
     """Inputs of all kinds, of sizes that are all different where they are symbols, and some of other sizes."""
     yield from input_sets(module, {}, kinds, 1, seed)
     free = tuple(dict.fromkeys(s for p in module.main.params for s in symbols(p.type)))
-    for row in MORE_SIZES if free else ():
-        sizes = _fitting(module, {s: row[min(k, len(row) - 1)] for k, s in enumerate(free)})
+    for wanted in _more_sizes(free):
+        sizes = _fitting(module, wanted)
         try:
             sized = module.with_(main=with_sizes(module.main, dict(sizes.items())))
         except Invalid:
             continue  # outside of what is declared
         yield from islice(input_sets(sized, {}, kinds, 1, seed), 1)
+
+
+def _more_sizes(free: Sequence[Symbol]) -> Iterator[dict[Symbol, int]]:
+    """Sizes that are all 1, one of the first that is 0 beside ordinary ones, all 0, and ordinary ones."""
+    if free:
+        ordinary = {s: ORDINARY[min(k, len(ORDINARY) - 1)] for k, s in enumerate(free)}
+        yield dict.fromkeys(free, 1)
+        if len(free) > 1:
+            yield from ({**ordinary, s: 0} for s in free[: len(ORDINARY)])
+        yield dict.fromkeys(free, 0)
+        yield ordinary
 
 
 def _fitting(module: Module, wanted: Mapping[Symbol, int]) -> dict[Symbol, int]:

@@ -113,7 +113,11 @@ def gather_nd(use: HloUse) -> HloValue:
 def gathered(
     use: HloUse, x: HloValue, places: HloValue, offset: Sequence[int], axes: Sequence[int], vector: int
 ) -> HloValue:
-    """The slices of x at places in some axes, which go; their own axes are `offset` of the result."""
+    """The slices of x at places in some axes, which go; their own axes are `offset` of the result. A slice is one long
+    there even where nothing is taken, so of an axis that may be empty x is made longer by one."""
+    longer = [int(a in axes and not (isinstance(d, int) and d > 0)) for a, d in enumerate(x.shape)]
+    if any(longer):
+        x = use.padded(x, 0, [0] * x.rank, longer)
     numbers = (
         f"#stablehlo.gather<offset_dims = {list(offset)}, collapsed_slice_dims = {list(axes)},"
         f" start_index_map = {list(axes)}, index_vector_dim = {vector}>"
