@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import helper, numpy_helper
 
@@ -170,3 +171,15 @@ def test_what_is_left_out() -> None:
                                 [helper.make_opsetid("", 17)])  # fmt: skip
     made.functions.append(body)
     assert without_meaning(made) == []
+
+
+def test_strings_that_are_read_by_them_are_no_results() -> None:
+    """In our module strings are numbers, and a backend shows strings. Where nothing else is left, nothing is judged."""
+    strings = 'c = Constant<value_strings = ["a", "b"]>() e = Equal(x, c)'
+    for body, said in (
+        ('y = RegexFullMatch<pattern = "a+">(x)', "there is nothing in it but"),
+        (f'd = RegexFullMatch<pattern = "a+">(x) {strings} y = And(d, e)', "around that it is right"),
+    ):
+        text = f'<ir_version: 9, opset_import: ["": 20]> g (string[2] x) => (bool[2] y) {{ {body} }}'
+        found = judge(onnx.parser.parse_model(text), ["onnxruntime"], kinds=["random"]).verdicts[0]
+        assert found.outcome == "undecided" and said in found.closing(), found.closing()
