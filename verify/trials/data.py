@@ -114,14 +114,10 @@ def around(numbers: Sequence[Any], of: DType) -> Array:
         plain = np.array([float(n) for n in numbers], np.float64).astype(of.numpy)
     plain = plain[~np.isnan(plain)]
     plain = plain if plain.size else np.zeros(1, of.numpy)
-    # the numbers of one sign have their bits in their order
+    # the numbers of one sign have their bits in their order; of 4 bits the others of a byte are 0
     bits = plain.view(f"u{of.itemsize}")
-    return distinct_numbers(
-        np.concatenate(
-            [(bits + np.asarray(d, bits.dtype)).view(of.numpy) for d in (0, 1)]
-            + [(bits - np.asarray(1, bits.dtype)).view(of.numpy)]
-        )
-    )
+    one, own = np.asarray(1, bits.dtype), np.asarray((1 << of.bits) - 1, bits.dtype)
+    return distinct_numbers(np.concatenate([(b & own).view(of.numpy) for b in (bits, bits + one, bits - one)]))
 
 
 def telling_numbers(of: DType, constants: Sequence[Any] = ()) -> Array:
