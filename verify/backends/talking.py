@@ -27,6 +27,9 @@ CHILD = "assay.verify.backends.child"
 BEGINNING = 120.0
 """Seconds that a process may take before a backend is asked anything."""
 
+ENDING = 10.0
+"""Seconds that a process may take to end, once it answers no more."""
+
 
 class ProcessGone(Exception):
     """The process has ended: how, and its last words."""
@@ -79,7 +82,7 @@ class Talking:
             description, contents = (_receive(process, size, deadline) for size in lengths(head, most))
             return head, description, contents
         except (BrokenPipeError, EOFError):
-            raise ProcessGone(self._last_words(process)) from None
+            raise ProcessGone(self._last_words(process, deadline)) from None
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -97,10 +100,15 @@ class Talking:
                 if pipe is not None:
                     pipe.close()
 
-    def _last_words(self, process: subprocess.Popen[bytes]) -> str:
-        """How the process has ended, and what it wrote last."""
-        code = process.wait()
-        why = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+    def _last_words(self, process: subprocess.Popen[bytes], deadline: float) -> str:
+        """How the process has ended, and what it wrote last. One that lives on, and has closed the pipe over which it
+        answers, is ended."""
+        try:
+            code = process.wait(min(ENDING, max(0.0, deadline - time.monotonic())))
+            why = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        except subprocess.TimeoutExpired:
+            children.end(process)
+            why = "unheard: it had closed the pipe over which it answers, and was ended"
         said: list[str] = []
         if self._errors is not None:
             self._errors.seek(0)

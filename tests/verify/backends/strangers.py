@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -46,6 +47,12 @@ def raising(wrong: BaseException | type[BaseException]) -> Callable[[], Any]:
     return work
 
 
+def goes_on_unheard() -> None:
+    """Closes all that it has been given, and goes on."""
+    os.closerange(0, 100)
+    time.sleep(600)
+
+
 WAYS: dict[str, Callable[[], Any]] = {
     "not_implemented": raising(NotImplementedError("no Gather")),
     "not_yet": raising(NotYet("no Gather")),
@@ -56,6 +63,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "crash": raising(AssertionError("of the compiler")),
     "exit": raising(SystemExit("enough")),
     "hard_exit": lambda: os._exit(7),
+    "unheard": goes_on_unheard,
     "right": lambda: None,
 }
 

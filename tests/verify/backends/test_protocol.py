@@ -16,7 +16,7 @@ from onnx import parser
 import assay
 from assay.semantics.errors import Invalid
 from assay.verify.app.judging import JudgedOutputs, judge_outputs
-from assay.verify.backends import Died, Isolated, Refused, Trapped, attempt, backend, subject_of_model
+from assay.verify.backends import Died, Isolated, Ran, Refused, Trapped, attempt, backend, subject_of_model, talking
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.protocol import Subject
 from assay.verify.fuzz.targets import BackendTarget, judged
@@ -107,6 +107,16 @@ def test_the_same_over_the_channel(there: Isolated) -> None:
     there.name = "crash"
     outcome_ = attempt(there, subject, ["y"], INSIDE)
     assert isinstance(outcome_, Died) and re.search(r"compiler \(strangers.py:[0-9]+ in work\)$", outcome_.reason)
+
+
+def test_who_goes_on_and_cannot_be_heard_is_ended(there: Isolated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was waited for without end."""
+    monkeypatch.setattr(talking, "ENDING", 0.2)
+    there.name = "unheard"
+    found = attempt(there, gather(), ["y"], INSIDE)
+    assert isinstance(found, Died) and "it had closed the pipe over which it answers, and was ended" in found.reason
+    there.name = "right"
+    assert isinstance(attempt(there, gather(), ["y"], INSIDE), Ran)
 
 
 def test_a_crash_for_intermediate_tensors_hides_them_and_is_said() -> None:
