@@ -261,6 +261,10 @@ def with_chosen_sizes(
             continue
         return subject, chosen
     if len({why.message for why in wrong}) == 1:  # whatever the sizes are
+        if isinstance(wrong[0], Trap):
+            raise Invalid(
+                f"the model traps on inputs that are drawn, give others with --inputs: {wrong[0]}", label="input.C7"
+            )
         raise wrong[0]
     raise Invalid(
         f"no sizes were found on which it runs; say them with --dim, for {', '.join(free)}: {wrong[0]}",

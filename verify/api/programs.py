@@ -101,12 +101,18 @@ def of_exported(program: Exported) -> tuple[Module, bytes]:
 
 
 def archive_of(program: Any) -> bytes:
-    """The archive that PyTorch writes of a program, without the inputs that it was made with."""
+    """The archive that PyTorch writes of a program, without the inputs that it was made with. Unsupported
+    (torch_export.C2): it writes none of this one."""
     torch: Any = import_module("torch")
     out = BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.export.save(program, out)
+        try:
+            torch.export.save(program, out)
+        except NotImplementedError as wrong:
+            first = str(wrong).partition("\n")[0]
+            hint = "what it takes and gives should be tensors, tuples, lists and dicts, such as tuple(torch.topk(x, 3))"
+            raise Unsupported(f"PyTorch cannot save this program: {first} {hint}", label="torch_export.C2") from None
     return out.getvalue()
 
 

@@ -201,12 +201,6 @@ def shift(op: str) -> Two:
     return found
 
 
-def where(node: AtenNode) -> Expr:
-    """x where the condition holds, else y."""
-    a, b = node.together(node.operand("self"), node.operand("other"))
-    return node.call("where", truth(node, node.tensor("condition")), a, b)
-
-
 def masked_fill(node: AtenNode) -> Expr:
     """A number where the mask holds."""
     x = node.tensor()
@@ -357,7 +351,6 @@ TABLE: dict[str, AtenRule] = {
     "sub": two(subtract, exact=True),
     "subtract": two(subtract, exact=True),
     "true_divide": divide,
-    "where": where,
     "xlogy": two(xlogy, floats=True),
     "special_xlogy": two(xlogy, floats=True),
     "__and__": bits("bitwise_and", "logical_and"),

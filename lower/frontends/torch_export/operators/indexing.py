@@ -70,6 +70,17 @@ def nonzero(node: AtenNode) -> Expr:
     )
 
 
+def where(node: AtenNode) -> Expr | list[Expr]:
+    """x where the condition holds, else y; of a condition alone its places, a vector for each axis."""
+    condition = truth(node, node.tensor("condition"))
+    if "self" not in node.args and "other" not in node.args:
+        if not aten_type(condition).ndim:
+            raise node.unsupported("a scalar")
+        return places_of(node, condition)
+    a, b = node.together(node.operand("self"), node.operand("other"))
+    return node.call("where", condition, a, b)
+
+
 def masked_select(node: AtenNode) -> Expr:
     """The elements where a mask holds."""
     x, mask = node.tensor(), truth(node, node.tensor("mask"))
@@ -293,4 +304,5 @@ TABLE: dict[str, AtenRule] = {
     "searchsorted": bucketize,
     "take": take,
     "_unsafe_index": index,
+    "where": where,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,6 +32,7 @@ from assay.semantics.errors import AssayError, Invalid, Unsupported
 from assay.semantics.graph import Expr, function, let, var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
+from assay.verify.api.programs import archive_of
 from assay.verify.backends.ours import Numpy
 from assay.verify.backends.protocol import Prepared, Subject
 from assay.verify.oracle import Oracle
@@ -51,7 +53,7 @@ def test_pytorchs_results_are_right(
     assert code == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["scan_long", "while", "nonzero"])
+@pytest.mark.parametrize("name", ["scan_long", "while", "nonzero", "where"])
 def test_loops_and_sizes_that_a_run_finds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,6 +291,28 @@ def test_an_object_that_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Invalid) as wrong:
         assay_api.load(Pretender())
     assert wrong.value.label == "torch_export.C9"
+
+
+def test_what_pytorch_cannot_save_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no words for the named tuple of a topk."""
+
+    class Saves:
+        class export:
+            @staticmethod
+            def save(program: Any, to: Any) -> None:
+                raise NotImplementedError("No registered serialization name\nfor it")
+
+    monkeypatch.setitem(sys.modules, "torch", Saves)  # type: ignore[arg-type]
+    with pytest.raises(Unsupported, match=r"No registered serialization name .*tuple\(torch.topk") as wrong:
+        archive_of(object())
+    assert wrong.value.label == "torch_export.C2"
+
+
+def test_what_other_operators_may_stand_for_is_said() -> None:
+    for name, hint in (("upsample_bicubic2d.vec", True), ("no_such.default", True), ("rand.default", False)):
+        with pytest.raises(Unsupported) as wrong:
+            rule_of(f"torch.ops.aten.{name}")
+        assert ("run_decompositions()" in wrong.value.message) is hint
 
 
 def resized(align: bool, to: int, of: str = "float32", factor: float | None = None) -> Module:
