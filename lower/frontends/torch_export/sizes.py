@@ -136,6 +136,12 @@ def _parts(node: ast.expr) -> Sequence[ast.expr]:
     return ()
 
 
+def _expression(of: Json) -> ast.expr | None:
+    """What a size is computed by, if it is an expression."""
+    expr = of.get("as_expr")
+    return parsed(expr.get("expr_str")) if isinstance(expr, dict) else None
+
+
 class Sizes:
     """The sizes of a program by their expressions; symbols are made when they first occur."""
 
@@ -158,6 +164,21 @@ class Sizes:
         if not isinstance(expr, dict):
             raise broken(f"a size is {str(of)[:80]}")
         return self.dim(expr.get("expr_str"))
+
+    def symbol_of(self, of: Json) -> str:
+        """The name of the symbol that a size is; "" where it is something else."""
+        match _expression(of):
+            case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))]) | ast.Name(id=name):
+                return name
+        return ""
+
+    def multiple_of(self, of: Json) -> tuple[int, str] | None:
+        """The number and the name of the symbol that a size is the product of, if it is one."""
+        match _expression(of):
+            case ast.Call(func=ast.Name(id="Mul"), args=[ast.Call(func=ast.Name(id="Integer"), args=[number]), part]):
+                name, factor = self.symbol_of({"as_expr": {"expr_str": ast.unparse(part)}}), ast.literal_eval(number)
+                return (factor, name) if name and factor > 1 else None
+        return None
 
     def dim(self, text: object) -> Dim:
         """An expression as a dim. Unsupported (`torch_export.C6`): it is none."""

@@ -6,10 +6,11 @@ the rules give, so that a rule that gives another type is found here.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from assay.lower.frontends.stablehlo.build import HloBuilder, Scope
+from assay.lower.frontends.stretching import claimed
 from assay.lower.frontends.torch_export.archive import Archive, Array, Json, broken, element
 from assay.lower.frontends.torch_export.arguments import plain, read_argument, tensor_name
 from assay.lower.frontends.torch_export.cells import TensorCell
@@ -26,10 +27,11 @@ from assay.semantics.graph import Expr, GlobalVar, Var
 from assay.semantics.graph.limits import LOWER, UPPER
 from assay.semantics.module import Module
 from assay.semantics.names import unused
+from assay.semantics.ops.sizes import floor_div
 from assay.semantics.rules import check
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import TensorType, symbols
+from assay.semantics.types import ShapeType, TensorType, symbols
 
 MOST_NODES = 1 << 18
 MOST_SIZE = 1 << 40
@@ -79,6 +81,10 @@ class ArchiveTranslator:
         """The parameters of main; what the other inputs of the program stand for goes into `names`."""
         params: list[Var] = []
         written = whole.written
+        bare = {
+            name for g in whole.inputs if g.kind == "user" and not g.is_size
+            for d in types[g.name]["sizes"] if (name := self.sizes.symbol_of(d))
+        }  # fmt: skip
         for given in whole.inputs:
             self.builder.span = Span(self.source, given.name)
             if given.kind == "value":
@@ -93,8 +99,8 @@ class ArchiveTranslator:
                     names[given.name] = found.reshape(-1)[0]
                     self.name_size(given.size, names[given.name])
                 else:
-                    param = graph.var(name, self.typed(given.name, types))
-                    names[given.name] = TensorCell(param)
+                    param, value = self.taken(name, given.name, types, bare)
+                    names[given.name] = TensorCell(value)
                 params.append(param)
             else:
                 array = self.stored(given.kind, given.target)
@@ -102,6 +108,26 @@ class ArchiveTranslator:
                     raise broken(f"the tensor {given.target} is of {array.dtype}, and is said to be another")
                 names[given.name] = TensorCell(self.held(given.target, array, given.target in written))
         return params
+
+    def taken(self, name: str, given: str, types: Mapping[str, Json], bare: Collection[str]) -> tuple[Var, Expr]:
+        """A parameter, and the tensor that the program knows. A size of it that is a multiple of one which no input
+        has, such as 2 * h, is a size of its own; h is what that is divided by 2, and where a rest is left a run traps.
+        """
+        said = types[given]["sizes"]
+        multiples = {
+            a: found for a, d in enumerate(said) if (found := self.sizes.multiple_of(d)) and found[1] not in bare
+        }
+        if not multiples:
+            param = graph.var(name, self.typed(given, types))
+            return param, param
+        own = tuple(Symbol(f"{name}_{a}") if a in multiples else self.sizes.size(d) for a, d in enumerate(said))
+        param = graph.var(name, TensorType(own, element(types[given]["dtype"])))
+        for axis, (factor, part) in multiples.items():
+            if part not in self.sizes.known:
+                size = self.sizes.known[part] = Symbol(part)
+                divided = graph.shape(floor_div(own[axis], factor))
+                self.builder.named(graph.match_cast(divided, ShapeType((size,)), self.builder.span), "sizes")
+        return param, claimed(self.builder, param, self.typed(given, types).shape, self.builder.span)
 
     def held(self, target: str, array: Array, written: bool) -> Expr:
         """A parameter or a buffer: a constant. One that the program writes has its name in the module's table, so that

@@ -1,7 +1,7 @@
 """erf of 9e-5 compiled by inductor is off in the third digit, sixteen elements.
 
-`torch.erf`: 'Computes the error function of input', which is about 2 / sqrt(pi) * x there. Called as it is, and compiled
-for one element, it is right to the last place. Of Gelu, which adds 1 to it, the sixth digit is off.
+`torch.erf`: 'Computes the error function of input', which is about 2 / sqrt(pi) * x there. Called as it is, and
+compiled for one element, it is right to the last place. Of Gelu, which adds 1 to it, the sixth digit is off.
 """
 
 import sys

@@ -28,7 +28,7 @@ from assay.lower.frontends.torch_export.operators import ATEN, UNREAD, rule_of
 from assay.lower.frontends.torch_export.promotion import promoted
 from assay.lower.frontends.torch_export.sizes import Sizes
 from assay.semantics.dtypes import DTYPES
-from assay.semantics.errors import AssayError, Invalid, Unsupported
+from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
 from assay.semantics.graph import Expr, function, let, var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
@@ -53,7 +53,7 @@ def test_pytorchs_results_are_right(
     assert code == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["scan_long", "while", "nonzero", "where"])
+@pytest.mark.parametrize("name", ["scan_long", "while", "nonzero", "where", "multiple"])
 def test_loops_and_sizes_that_a_run_finds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -291,6 +291,15 @@ def test_an_object_that_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Invalid) as wrong:
         assay_api.load(Pretender())
     assert wrong.value.label == "torch_export.C9"
+
+
+def test_a_size_that_is_no_multiple_traps() -> None:
+    """Of a size 2 * h each even number is one."""
+    module = assay_api.load(PROGRAMS / "multiple.pt2")
+    y = np.zeros(3, np.float32)
+    assert assay_api.run(module, {"x": np.ones((4, 3), np.float32), "y": y})["add"].tolist() == [[2, 2, 2]] * 2
+    with pytest.raises(Trap, match="axis 0 of the value is 5"):
+        assay_api.run(module, {"x": np.ones((5, 3), np.float32), "y": y})
 
 
 def test_what_pytorch_cannot_save_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
