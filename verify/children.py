@@ -288,6 +288,14 @@ def own_memory() -> int:
         return 0
 
 
+def _close_pipes(child: subprocess.Popen[bytes]) -> None:
+    """Nobody else may be about to: an interrupt can come between the start of a child and who waits for it."""
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            with suppress(OSError, RuntimeError):  # it may stand in the middle of a write
+                pipe.close()
+
+
 def _forked() -> None:
     """A process that was forked has none of its parent's."""
     _children.clear()
@@ -304,5 +312,7 @@ def end_all(but: Set[int] = frozenset(), keep: Set[Path] = frozenset()) -> None:
     for pid, child in list(_children.items()):
         if pid not in but:
             end(child)
+            if isinstance(child, subprocess.Popen):
+                _close_pipes(child)
     for place in _folders - keep:
         remove_folder(place)

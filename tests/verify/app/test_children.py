@@ -182,3 +182,15 @@ def interrupted(work: Callable[[], None], moment: int) -> bool:
     finally:
         sys.settrace(old)
     return left < 0
+
+
+def test_a_child_that_nobody_waits_for_yet_leaves_no_pipe_open() -> None:
+    """An interrupt comes between its start and who waits for it."""
+    begun: list[subprocess.Popen[bytes]] = []
+    with pytest.raises(KeyboardInterrupt), children.nothing_left():
+        begun.append(children.begin_child(["sleep", "600"]))
+        raise KeyboardInterrupt
+    (child,) = begun
+    assert child.returncode == -signal.SIGKILL
+    assert child.stdout is not None and child.stdout.closed
+    assert child.stderr is not None and child.stderr.closed
