@@ -202,8 +202,11 @@ def fork(life: Callable[[], None]) -> Forked:
 
 
 def end(child: subprocess.Popen[bytes] | Forked) -> None:
-    """End a child and all that it started. One that has ended by itself may have left others behind."""
+    """End a child and all that it started, and close its pipes. One that has ended by itself may have left others
+    behind."""
     with uninterrupted():
+        if isinstance(child, subprocess.Popen):
+            _close_pipes(child)
         if _children.pop(child.pid, None) is None and child.returncode is not None:
             return
         if isinstance(child, subprocess.Popen) and not hasattr(os, "killpg"):
@@ -219,6 +222,14 @@ def end(child: subprocess.Popen[bytes] | Forked) -> None:
                 os.kill(child.pid, signal.SIGKILL)
                 status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
             child.returncode = status
+
+
+def _close_pipes(child: subprocess.Popen[bytes]) -> None:
+    """An interrupt may come between a child's start and who waits for it, and again behind its end."""
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            with suppress(OSError, RuntimeError):  # it may stand in the middle of a write
+                pipe.close()
 
 
 def run_child(
@@ -288,14 +299,6 @@ def own_memory() -> int:
         return 0
 
 
-def _close_pipes(child: subprocess.Popen[bytes]) -> None:
-    """Nobody else may be about to: an interrupt can come between the start of a child and who waits for it."""
-    for pipe in (child.stdin, child.stdout, child.stderr):
-        if pipe is not None:
-            with suppress(OSError, RuntimeError):  # it may stand in the middle of a write
-                pipe.close()
-
-
 def _forked() -> None:
     """A process that was forked has none of its parent's."""
     _children.clear()
@@ -312,7 +315,5 @@ def end_all(but: Set[int] = frozenset(), keep: Set[Path] = frozenset()) -> None:
     for pid, child in list(_children.items()):
         if pid not in but:
             end(child)
-            if isinstance(child, subprocess.Popen):
-                _close_pipes(child)
     for place in _folders - keep:
         remove_folder(place)

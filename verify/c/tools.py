@@ -144,9 +144,6 @@ class BegunCompiler:
     def end(self) -> None:
         """End it, whatever it has done."""
         children.end(self.child)
-        for stream in (self.child.stdout, self.child.stderr):
-            if stream is not None:
-                stream.close()
 
     def __call__(self) -> None:
         """Wait for its end, which is that of `run_compiler`."""
