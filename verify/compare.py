@@ -28,6 +28,7 @@ from assay.semantics.ops import operator
 from assay.semantics.steps import PrintValues, Step
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.elementary import elementary_functions
+from assay.verify.border.inputs import traps_on
 from assay.verify.c.compiled import Compiled, Look, SeenEnough
 from assay.verify.c.tools import SizesRefused
 from assay.verify.evidence import Evidence, plural, refuted, tested
@@ -201,9 +202,7 @@ class Comparison:
             graph.run(self.source_module, self.inputs)
         except Trap as own:
             if own.kind == found.kind:
-                raise Invalid(
-                    f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7"
-                ) from None
+                raise traps_on(own) from None
 
     def compare_c(
         self, events: Sequence[tuple[int, Mapping[str, tuple[bytes, int]]]], by_slot: Mapping[str, Array]

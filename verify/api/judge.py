@@ -33,7 +33,7 @@ from assay.verify.app.judgement.judge_report import write_judged
 from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
 from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding, subject_of_program
-from assay.verify.border.inputs import sized
+from assay.verify.border.inputs import sized, traps_on
 from assay.verify.judge.around import Cut, judge_around
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
@@ -262,9 +262,7 @@ def with_chosen_sizes(
         return subject, chosen
     if len({why.message for why in wrong}) == 1:  # whatever the sizes are
         if isinstance(wrong[0], Trap):
-            raise Invalid(
-                f"the model traps on inputs that are drawn, give others with --inputs: {wrong[0]}", label="input.C7"
-            )
+            raise traps_on(wrong[0])
         raise wrong[0]
     raise Invalid(
         f"no sizes were found on which it runs; say them with --dim, for {', '.join(free)}: {wrong[0]}",

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from rich.markup import escape
 
-from assay.lower.frontends.onnx.reading import tensors_of
+from assay.lower.frontends.onnx.reading import read_model, tensors_of
 from assay.lower.onnx_export import DataBeside, export_onnx
 from assay.lower.stablehlo_export import export_stablehlo
 from assay.semantics.errors import Invalid
@@ -104,8 +102,8 @@ def data_files(path: Path) -> set[Path]:
     if path.suffix != ".onnx" or not path.is_file():
         return set()
     try:
-        model = onnx.load(path, load_external_data=False)
-    except DecodeError:
+        model = read_model(path).model
+    except Invalid:
         return set()
     places = (e.value for t in tensors_of(model) for e in t.external_data if e.key == "location")
     return {path.parent / location for location in places if "\0" not in location}

@@ -14,10 +14,11 @@ from assay.semantics import budget
 from assay.semantics.bounds import Bounded
 from assay.semantics.bytecode import InvokeKernel
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Invalid, Trap, Unpredictable
+from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.module import Module
 from assay.verify.app.judging_sizes import SizedRun
 from assay.verify.border.formless import arrays_of, functions_in, outside
+from assay.verify.border.inputs import traps_on
 from assay.verify.compare import bits_digest
 from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.trials.sizes import told_at, told_point, told_sizes
@@ -120,9 +121,7 @@ class BytecodeRuns:
             graph.run(run.module, run.inputs)
         except Trap as own:
             if own.kind == found.kind:
-                raise Invalid(
-                    f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7"
-                ) from None
+                raise traps_on(own) from None
 
 
 def vacuous(possible: object) -> str:

@@ -5,7 +5,8 @@ They are correct in several ways, so an oracle that refuses one of them is wrong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -181,9 +182,10 @@ class OwnC:
         known: dict[object, Compiled] = {}
         static = not any(symbols(p.type) for p in module.main.params)
         if static:
-            planned[()] = module, self._lowered(module)
-            if not planned[()][1].program.limits:
-                known[(), None] = self._compiled(planned[()][1])
+            lowered = self._lowered(module)
+            planned[()] = module, lowered
+            if not lowered.program.limits:
+                known[(), None] = self._compiled(lowered)
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             shapes = () if static else tuple(np.shape(inputs[p.name]) for p in module.main.params)
@@ -205,20 +207,23 @@ class OwnC:
         return run
 
     def _lowered(self, module: Module) -> Module:
-        try:
+        with _refusing(self.name):
             return run_passes(module, lowering_passes(stages=with_passes(passes_for(module, ""))))
-        except Crash:
-            raise
-        except AssayError as wrong:
-            raise cannot(self.name, wrong) from None
 
     def _compiled(self, lowered: Module) -> Compiled:
-        try:
+        with _refusing(self.name):
             return compile_c(emit(lowered, "model"), reproducible=False, flags=self.flags)
-        except Crash:
-            raise
-        except AssayError as wrong:
-            raise cannot(self.name, wrong) from None
+
+
+@contextmanager
+def _refusing(name: str) -> Iterator[None]:
+    """What our lowering does not take is what this backend cannot run; a fault of it stays one."""
+    try:
+        yield
+    except Crash:
+        raise
+    except AssayError as wrong:
+        raise cannot(name, wrong) from None
 
 
 def _room(module: Module, inputs: Mapping[str, Array]) -> int:

@@ -123,28 +123,32 @@ class Torch:
             if not isinstance(node, (Call, *KNOWN)) or isinstance(node, Call) and not isinstance(node.op, Operator):
                 raise cannot(self.name, f"there is no word for {show_head(node)}")
         known: dict[Any, Compiled] = {}
+        learning: dict[Any, Any] = {}
         # what is compiled is compiled for sizes: those that elements tell are learned from a run one by one
         learns = self.mode != "eager" and learns_sizes(module.main)
 
+        def made_for(sizes: Bound) -> Any:
+            return torch_module(torch, TABLE, to_anf(module.with_(main=with_sizes(module.main, sizes)))).to(self.device)
+
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             arrays = [np.asarray(inputs[p.name]) for p in module.main.params]
+            shapes = tuple(a.shape for a in arrays)
             sizes: Bound = {s: n for s, n in graph.check_inputs(module.main, inputs).items()}
             with torch.no_grad(), self._making(torch), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of what PyTorch calls in itself
                 try:
                     given = [to_torch(torch, a).to(self.device) for a in arrays]
                     if learns:
-                        of = to_anf(module.with_(main=with_sizes(module.main, sizes)))
-                        one_by_one = torch_module(torch, TABLE, of).to(self.device)
-                        one_by_one(*given)
-                        sizes |= one_by_one.sizes
+                        if shapes not in learning:
+                            learning[shapes] = made_for(sizes)
+                        learning[shapes](*given)
+                        sizes |= learning[shapes].sizes
                 except Exception as wrong:
                     raise self._failure(wrong, run_failed) from wrong
-                key = (*(a.shape for a in arrays), *sizes.values())
+                key = (*shapes, *sizes.values())
                 try:
                     if key not in known:
-                        of = to_anf(module.with_(main=with_sizes(module.main, sizes)))
-                        made = torch_module(torch, TABLE, of).to(self.device)
+                        made = made_for(sizes)
                         if self.mode != "eager":
                             exported = torch.export.export(made, tuple(given))
                             made = (exported.run_decompositions() if self.core else exported).module()

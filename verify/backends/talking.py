@@ -96,9 +96,8 @@ class Talking:
                         process.wait(self.grace)
                 children.end(process)
         finally:
-            for pipe in (errors, *((process.stdin, process.stdout) if process is not None else ())):
-                if pipe is not None:
-                    pipe.close()
+            if errors is not None:
+                errors.close()
 
     def _last_words(self, process: subprocess.Popen[bytes], deadline: float) -> str:
         """How the process has ended, and what it wrote last. One that lives on, and has closed the pipe over which it

@@ -22,7 +22,7 @@ from assay.lower.frontends.onnx.string_table import text_names
 from assay.lower.simplify.settle import with_dims_of_main
 from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Trap
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
 from assay.semantics.leaves import leaves
@@ -141,6 +141,11 @@ def sized(module: Module, dims: Mapping[str, int]) -> Module:
     """The module with numbers for symbols of its main. Invalid: there is no symbol of that name (check.C1); the program
     breaks a rule at these numbers."""
     return with_dims_of_main(module, dims_of(module.main, dims), evaluate) if dims else module
+
+
+def traps_on(trap: Trap) -> Invalid:
+    """The failure for inputs on which the model itself traps, so that nothing can be shown of anybody."""
+    return Invalid(f"the model traps on these inputs, give others with --inputs: {trap}", label="input.C7")
 
 
 def require_named(known: Iterable[str], asked: Iterable[str], of: str) -> None:

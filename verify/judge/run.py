@@ -252,9 +252,9 @@ class JudgeRun:
         spread = self._spread(k, runs, flushes) if runs else Spread({}, 0)
         arrays = {n: v for n, v in outputs.items() if isinstance(v, np.ndarray)}
         found = [spread.distance(n, v) for n, v in arrays.items()]
-        if any(d is not None and not np.isfinite(d.got) for d in found):
-            if self.correct[self._place(k), flushes].may_overflow:  # the order of a sum decides that there
-                found = [spread.distance(n, v, of_numbers=True) for n, v in arrays.items()]
+        odd = any(d is not None and not np.isfinite(d.got) for d in found)
+        if odd and self.correct[self._place(k), flushes].may_overflow:  # the order of a sum decides that there
+            found = [spread.distance(n, v, of_numbers=True) for n, v in arrays.items()]
         return spread, [d for d in found if d is not None]
 
     def _spread(self, k: int, runs: int, flushes: bool = False) -> Spread:
@@ -416,7 +416,5 @@ alike is no accident."""
 def _differ(one: Array, other: Array) -> bool:
     if one.shape != other.shape or one.dtype.kind in "biu":
         return False
-    both_nan = np.isnan(one) & np.isnan(
-        other
-    )  # which has bits of its own in each implementation, and no meaning in them
+    both_nan = np.isnan(one) & np.isnan(other)  # their bits are each implementation's own
     return int(np.count_nonzero((one != other) & ~both_nan)) >= DIFFERING

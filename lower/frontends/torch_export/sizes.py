@@ -136,10 +136,30 @@ def _parts(node: ast.expr) -> Sequence[ast.expr]:
     return ()
 
 
-def _expression(of: Json) -> ast.expr | None:
-    """What a size is computed by, if it is an expression."""
-    expr = of.get("as_expr")
+def symbol_of(size: Json) -> str:
+    """The name of the symbol that a size is; "" where it is something else."""
+    return _symbol(_expression(size))
+
+
+def multiple_of(size: Json) -> tuple[int, str] | None:
+    """The number and the name of the symbol that a size is the product of, if it is one."""
+    match _expression(size):
+        case ast.Call(func=ast.Name(id="Mul"), args=[ast.Call(func=ast.Name(id="Integer"), args=[number]), part]):
+            name, factor = _symbol(part), ast.literal_eval(number)
+            return (factor, name) if name and factor > 1 else None
+    return None
+
+
+def _expression(size: Json) -> ast.expr | None:
+    expr = size.get("as_expr")
     return parsed(expr.get("expr_str")) if isinstance(expr, dict) else None
+
+
+def _symbol(node: ast.expr | None) -> str:
+    match node:
+        case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))]) | ast.Name(id=name):
+            return name
+    return ""
 
 
 class Sizes:
@@ -164,21 +184,6 @@ class Sizes:
         if not isinstance(expr, dict):
             raise broken(f"a size is {str(of)[:80]}")
         return self.dim(expr.get("expr_str"))
-
-    def symbol_of(self, of: Json) -> str:
-        """The name of the symbol that a size is; "" where it is something else."""
-        match _expression(of):
-            case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))]) | ast.Name(id=name):
-                return name
-        return ""
-
-    def multiple_of(self, of: Json) -> tuple[int, str] | None:
-        """The number and the name of the symbol that a size is the product of, if it is one."""
-        match _expression(of):
-            case ast.Call(func=ast.Name(id="Mul"), args=[ast.Call(func=ast.Name(id="Integer"), args=[number]), part]):
-                name, factor = self.symbol_of({"as_expr": {"expr_str": ast.unparse(part)}}), ast.literal_eval(number)
-                return (factor, name) if name and factor > 1 else None
-        return None
 
     def dim(self, text: object) -> Dim:
         """An expression as a dim. Unsupported (`torch_export.C6`): it is none."""

@@ -19,7 +19,7 @@ from assay.lower.frontends.torch_export.operators import rule_of
 from assay.lower.frontends.torch_export.operators.views import ViewRule
 from assay.lower.frontends.torch_export.schema import require_form
 from assay.lower.frontends.torch_export.signature import ProgramInterface, interface, own_name
-from assay.lower.frontends.torch_export.sizes import Sizes, parsed
+from assay.lower.frontends.torch_export.sizes import Sizes, multiple_of, parsed, symbol_of
 from assay.semantics import graph, scalar
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Span, Unsupported
@@ -83,7 +83,7 @@ class ArchiveTranslator:
         written = whole.written
         bare = {
             name for g in whole.inputs if g.kind == "user" and not g.is_size
-            for d in types[g.name]["sizes"] if (name := self.sizes.symbol_of(d))
+            for d in types[g.name]["sizes"] if (name := symbol_of(d))
         }  # fmt: skip
         for given in whole.inputs:
             self.builder.span = Span(self.source, given.name)
@@ -114,9 +114,7 @@ class ArchiveTranslator:
         has, such as 2 * h, is a size of its own; h is what that is divided by 2, and where a rest is left a run traps.
         """
         said = types[given]["sizes"]
-        multiples = {
-            a: found for a, d in enumerate(said) if (found := self.sizes.multiple_of(d)) and found[1] not in bare
-        }
+        multiples = {a: found for a, d in enumerate(said) if (found := multiple_of(d)) and found[1] not in bare}
         if not multiples:
             param = graph.var(name, self.typed(given, types))
             return param, param

@@ -234,9 +234,6 @@ def test_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert said == "assay: the run has taken the 0.5 seconds that it may; --timeout raises that [budget.C2]\n"
 
 
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # a second interrupt may come while pipes are closed: on a busy machine two stay open until they are collected
 @pytest.mark.parametrize("made", ["exec sleep 600", "sleep 600 & sleep 600"], ids=["a compiler", "and its children"])
 def test_json_says_what_was_shown_before(
     made: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

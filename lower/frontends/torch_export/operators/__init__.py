@@ -41,7 +41,8 @@ ATEN: dict[str, Rule] = {
 }
 """By name, without the overload."""
 
-COMPOSED = "not composed yet"
+UNCOMPOSED = "not composed yet"
+"""The reason that PyTorch's own decompositions may take away."""
 
 UNREAD: Mapping[tuple[str, ...], str] = {
     ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal",
@@ -56,19 +57,19 @@ UNREAD: Mapping[tuple[str, ...], str] = {
     ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"): "normalisation in training",
     ("_cdist_forward", "_pdist_forward", "cdist"): "distances have no operator here",
     ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
-     "_upsample_bicubic2d_aa"): COMPOSED,
-    ("col2im", "im2col", "max_unpool2d", "max_unpool3d", "_embedding_bag", "embedding_bag", "fold"): COMPOSED,
+     "_upsample_bicubic2d_aa"): UNCOMPOSED,
+    ("col2im", "im2col", "max_unpool2d", "max_unpool3d", "_embedding_bag", "embedding_bag", "fold"): UNCOMPOSED,
     ("median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "quantile", "nanquantile", "unique_dim", "_unique2",
-     "unique_consecutive", "histc", "bincount"): COMPOSED,
+     "unique_consecutive", "histc", "bincount"): UNCOMPOSED,
     ("linalg_inv", "linalg_inv_ex", "linalg_solve", "linalg_svd", "_linalg_svd", "_linalg_eigh", "linalg_qr",
-     "linalg_lu_factor", "linalg_cholesky_ex", "_linalg_det", "linalg_lstsq", "geqrf"): COMPOSED,
+     "linalg_lu_factor", "linalg_cholesky_ex", "_linalg_det", "linalg_lstsq", "geqrf"): UNCOMPOSED,
     ("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
      "_scaled_dot_product_cudnn_attention"): "of GPUs",
     ("i0", "special_i0e", "special_i1", "special_i1e", "special_bessel_j0", "special_zeta", "polygamma", "igamma",
-     "igammac", "nextafter", "heaviside", "ldexp", "frexp", "gcd", "lcm"): COMPOSED,
+     "igammac", "nextafter", "heaviside", "ldexp", "frexp", "gcd", "lcm"): UNCOMPOSED,
     ("resize", "resize_", "set_", "_to_sparse", "to_sparse", "sparse_mask", "sym_stride", "sym_storage_offset",
      "sym_is_contiguous"): "how a tensor lies in memory, or sparse tensors",
-    ("masked_scatter",): COMPOSED,
+    ("masked_scatter",): UNCOMPOSED,
 }  # fmt: skip
 """Operators that are not read, and why."""
 
@@ -104,5 +105,5 @@ def rule_of(target: str) -> tuple[Rule, str, str, bool]:
         return table[name], name, overload, in_place
     why = next((f": {w}" for names, w in UNREAD.items() if name in names), "")
     plain = target.removeprefix("torch.ops.")
-    hint = "" if why and not why.endswith(COMPOSED) else "; a program after run_decompositions() has other operators"
+    hint = "" if why and not why.endswith(UNCOMPOSED) else "; a program after run_decompositions() has other operators"
     raise Unsupported(f"the operator {plain} is not handled{why}{hint}", label="torch_export.C4")
