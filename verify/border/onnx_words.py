@@ -22,6 +22,7 @@ from assay.lower.frontends.onnx.interface import is_map_rows
 from assay.lower.frontends.onnx.model import COLUMNS, STRINGS
 from assay.lower.frontends.onnx.outside import without
 from assay.lower.frontends.onnx.string_table import text_names, texts_of
+from assay.semantics.errors import Unsupported
 from assay.verify.app.onnx_run import require_strings
 from assay.verify.border.map_inputs import with_rows
 
@@ -43,13 +44,17 @@ class WithNumbers:
 def with_numbers_only(model: ModelProto, given: Mapping[str, Any], known: Sequence[str] = ()) -> WithNumbers:
     """The model itself where neither strings nor maps go in and out. `known` is a table that is to be kept; else it has
     the model's own strings, in their order there, and those that are given. Invalid (values.C4): what is given for an
-    input of strings is none."""
+    input of strings is none. Unsupported (onnx.C8): an output is of strings, and a run makes some."""
     model, given = with_rows(model, given)
     stored = {t.name for t in model.graph.initializer}
     inside = [n for n in text_names(model.graph.input) if n not in stored]
     outside, maps = text_names(model.graph.output), _maps(model)
-    if outside and any(_makes_strings(n) for n in nodes_of_model(model)):
-        return WithNumbers(model, dict(given))  # no table has what a run makes: the import refuses such outputs
+    if outside and (makers := [n.op_type for n in nodes_of_model(model) if _makes_strings(n)]):
+        raise Unsupported(
+            f"output {outside[0]!r} is of strings, and {makers[0]} makes strings in a run, for which no numbers stand;"
+            " assay run takes such a model, with what they are made of in --inputs, strings as an array of dtype str",
+            label="onnx.C8",
+        )
     if not inside and not outside and not maps:
         return WithNumbers(model, dict(given))
     made = without(model, {"graph"})

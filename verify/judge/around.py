@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto
 
+from assay.lower.frontends.onnx.control import reads
 from assay.semantics.errors import AssayError, Trap
 from assay.verify.backends import Backend, Subject
 from assay.verify.backends.protocol import (
@@ -56,6 +57,12 @@ class Cut:
         made = {o for i, n in enumerate(graph.node) if i not in left for o in n.output if o}
         read = (n for i in self.places for n in graph.node[i].input)
         return list(dict.fromkeys(n for n in (*(o.name for o in graph.output), *read) if n in made))
+
+    def words(self, values: Mapping[str, Array]) -> list[str]:
+        """Those of these values that are strings, and are read by the rest: no number stands for what a run makes."""
+        left = {*self.places}
+        rest = (n for i, n in enumerate(self.model.graph.node) if i not in left)
+        return sorted({t for n in rest for t in reads(n) if t in values and _is_text(values[t])})
 
     def inputs_only(self) -> ModelProto:
         """A model of the same inputs, which it gives as they are."""
@@ -117,7 +124,7 @@ class Around:
         def act(inputs: Mapping[str, Array]) -> dict[str, Any]:
             made = run({n: inputs[n] for n in own if n in inputs})
             for n in self.cut.tensors:
-                if not same_bits({n: made.get(n)}, {n: inputs[n]}):
+                if n in inputs and not same_bits({n: made.get(n)}, {n: inputs[n]}):
                     raise cannot(self.name, f"it gives another {n} in each run, and nothing says what that may be")
             return {n: made[n] for n in wanted if n in made}
 
@@ -142,6 +149,12 @@ def judge_around(
             verdict.why = f"{why.message}; it has to give the results of what has no meaning here, {cut.title}"
             yield verdict
             continue
+        if words := cut.words(given[0][1]):
+            verdict.ended = "undecided"
+            verdict.why = f"the rest reads strings, {listed(words)}, that come of what has no meaning here, {cut.title}"
+            yield verdict
+            continue
+        given = [(s, {n: a for n, a in v.items() if not _is_text(a)}) for s, v in given]
         shapes = {n: v.shape for n, v in given[0][1].items()}
         alike = [replace(s, inputs={**s.inputs, **v}) for s, v in given if {n: a.shape for n, a in v.items()} == shapes]
         outputs = cut.outputs
@@ -185,6 +198,10 @@ def _stays(given: Sequence[tuple[Sample, Mapping[str, Array]]], cut: Cut) -> boo
     ]
     alike = len(given) > 1 and all(same_bits(v, given[0][1]) for _, v in given[1:])
     return alike and not any(same_bits(i, own[0]) for i in own[1:])
+
+
+def _is_text(value: Array) -> bool:
+    return value.dtype.kind in "OSTU"
 
 
 def _given(backend: Backend, prepared: Prepared, sample: Sample, cut: Cut) -> dict[str, Array]:

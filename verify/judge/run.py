@@ -124,8 +124,10 @@ class JudgeRun:
             self.progress(f"bounds on {sample.name}", k, len(self.runs))
             found = each.first[k] = self._on(each, k, sample)
             lost = found.outcome == "wrong" and (not found.culprit or (each.told is not None and each.told.once))
+            # that an output is not there is nothing that a piece could show
+            lost &= isinstance(outputs, Mapping) and all(n in outputs for n in self.subject.outputs)
             doubted = k in each.doubts
-            if found.outcome == "undecided" or doubted or (lost and isinstance(outputs, Mapping)):
+            if found.outcome == "undecided" or doubted or lost:
                 each.pieces[k] = Coverage()
 
     def _on(self, each: Candidate, k: int, sample: Sample) -> SampleVerdict:

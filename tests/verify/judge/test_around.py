@@ -183,3 +183,23 @@ def test_strings_that_are_read_by_them_are_no_results() -> None:
         text = f'<ir_version: 9, opset_import: ["": 20]> g (string[2] x) => (bool[2] y) {{ {body} }}'
         found = judge(onnx.parser.parse_model(text), ["onnxruntime"], kinds=["random"]).verdicts[0]
         assert found.outcome == "undecided" and said in found.closing(), found.closing()
+
+
+OF_LABELS = 'ai.onnx.ml.LabelEncoder<keys_strings = ["aa", "bb"], values_int64s = [1, 2]>'
+
+
+@pytest.mark.parametrize(
+    ("body", "outputs", "said"),
+    [
+        (f"s = StringConcat(x, x) y = {OF_LABELS}(s)", "int64[2] y", "the rest reads strings, s, that come of"),
+        ('s, y = StringSplit<delimiter = " ">(x)', "int64[2] y", "there is nothing in it but"),
+        (f'z = RegexFullMatch<pattern = "a">(x) y = {OF_LABELS}(x)', "int64[2] y, bool[2] z", "that it is right"),
+        ('c = RegexFullMatch<pattern = "a">(x) z = Not(c) y = Where(c, x, w)', "string[2] y, bool[2] z", "it is right"),
+    ],
+)  # fmt: skip
+def test_strings_beside_operators_without_meaning(body: str, outputs: str, said: str) -> None:
+    """Strings that these make have no numbers, those of the model's inputs have."""
+    sets = '<ir_version: 9, opset_import: ["": 20, "ai.onnx.ml": 3]>'
+    made = onnx.parser.parse_model(f"{sets} g (string[2] x, string[2] w) => ({outputs}) {{ {body} }}")
+    found = judge(made, ["onnxruntime"], kinds=["random"]).verdicts[0]
+    assert found.outcome == "undecided" and said in found.closing(), found.closing()

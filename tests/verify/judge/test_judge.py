@@ -428,3 +428,23 @@ def test_a_mistake_that_no_size_mends_is_told_itself() -> None:
         with pytest.raises(assay.Invalid) as wrong:
             judge(onnx.helper.make_model(graph), ["numpy"], **options)
         assert wrong.value.label != "judge.C1" and "no sizes were found" not in str(wrong.value)
+
+
+def test_no_operator_is_blamed_for_an_output_that_is_left_out() -> None:
+    """Each piece of one output is left without it too: the first of them was named, with the other's output."""
+
+    class Forgetful:
+        name = "forgetful"
+
+        def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+            if set(wanted) - set(subject.outputs):
+                raise cannot(self.name, "only outputs are shown")
+            run = backend("numpy").prepare(subject, wanted)
+            return lambda inputs: dict([*run(inputs).items()][:-1])
+
+    for outputs, left_out in (("a, float[3] b", "b"), ("b, float[3] a", "a")):
+        text = f'<ir_version: 9, opset_import: ["": 20]> g (float[3] x, float[3] z) => (float[3] {outputs})'
+        model = onnx.parser.parse_model(f"{text} {{ a = Add(x, z) b = Sub(x, z) }}")
+        found = judge(model, [Forgetful()], kinds=["random"]).verdicts[0]
+        assert found.outcome == "wrong"
+        assert found.closing().endswith(f"of inputs (random, random 2): output {left_out} is missing")

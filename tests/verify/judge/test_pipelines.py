@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
@@ -130,3 +131,18 @@ def test_a_number_of_another_table_is_refused(files: Path, command: Command) -> 
     np.savez(files / "codes.npz", colour=np.array([[0]]), size=np.float32([[1, 2]]))
     code, said = command("check", files / "p.onnx", "--inputs", files / "codes.npz")
     assert code == 2 and "strings are wanted, as an array of dtype str [values.C4]" in said
+
+
+@pytest.mark.parametrize("node", ["StringConcat(x, x)", 'StringSplit<delimiter = " ">(x)', "Cast<to = 8>(f)"])
+def test_outputs_of_strings_that_a_run_makes_are_for_run(node: str, tmp_path: Path, command: Command) -> None:
+    """No input mends it, so none is asked for, but by the command that takes it."""
+    results = "y, n" if node.startswith("StringSplit") else "y"
+    text = f"g (string[2] x, float[2] f) => (string[c, d] y) {{ {results} = {node} }}"
+    made = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {text}')
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    onnx.save(made, tmp_path / "m.onnx")
+    np.savez(tmp_path / "in.npz", x=np.array(["a b", "c"]), f=np.float32([1, 2]))
+    for args in (("judge", "--backend", "numpy"), ("check",), ("check", "--inputs", tmp_path / "in.npz")):
+        code, said = command(args[0], tmp_path / "m.onnx", *args[1:])
+        assert code == 2 and "makes strings in a run, for which no numbers stand; assay run takes such a model" in said
+    assert command("run", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz")[0] == 0

@@ -1,0 +1,100 @@
+"""Inputs that an encoder reads hold its categories: none of them was judged, for the program trapped on others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import assay
+from assay.interp.graph import run
+from assay.verify.backends import Subject, backend, subject_of_model
+from assay.verify.backends.protocol import Prepared
+from assay.verify.judge import categories
+from assay.verify.judge.samples import input_sets
+
+ML = "ai.onnx.ml"
+
+
+def encoder(of: str) -> str:
+    kind = "cats_strings" if '"' in of else "cats_int64s"
+    return f"{ML}.OneHotEncoder<{kind} = [{of}], zeros = 0>"
+
+
+def model(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17, "{ML}": 3]> g {text}')
+
+
+COLUMNS = model(
+    "(float[4, 3] x) => (float[4, 1, 3] y, float[4, 1, 2] z) { i = Constant<value_ints = [2]>()"
+    " j = Constant<value_ints = [0]>() a = Gather<axis = 1>(x, i) b = Gather<axis = 1>(x, j)"
+    f" y = {encoder('5, 9, 12')}(a) z = {encoder('-7, 40')}(b) }}"
+)
+
+
+def sets(of: onnx.ModelProto, given: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    kinds = ("random", "large", "specials")
+    return [dict(s.inputs) for s in input_sets(subject_of_model(of).module, given or {}, kinds, 2, 0)]
+
+
+def test_each_column_holds_what_its_encoder_takes_and_the_others_anything() -> None:
+    found = np.concatenate([s["x"] for s in sets(COLUMNS)])
+    assert {*found[:, 2]} == {5, 9, 12} and {*found[:, 0]} == {-7, 40}
+    assert len(np.unique(found[:, 1])) == len(found) >= 8, "nothing is asked of them"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"(int64[3] x) => (float[3, 2] y) {{ y = {encoder('1000, -1')}(x) }}",
+        f"(int32[3] x) => (float[3, 2] y) {{ y = {encoder('1000, -1')}(x) }}",
+        f"(int64 x) => (float[2] y) {{ y = {encoder('1000, -1')}(x) }}",
+        f"(int64[2, 1] x, int64[2, 1] z) => (float[2, 2, 2] y) {{ c = Concat<axis = 1>(x, z) y = {encoder('8, 9')}(c) }}",
+    ],
+    ids=["int64", "int32", "scalar", "concat"],
+)  # fmt: skip
+def test_programs_run_on_what_is_drawn(text: str) -> None:
+    made = model(text)
+    found = sets(made)
+    assert len(found) > 1
+    for inputs in found:
+        run(subject_of_model(made).module, inputs)
+
+
+def test_what_no_category_itself_serves_is_as_it_was() -> None:
+    made = model(f"(int64[2] x) => (float[2, 1] y) {{ s = Mul(x, x) y = {encoder('6400')}(s) }}")
+    with pytest.raises(assay.Trap, match="none of the categories"):
+        run(subject_of_model(made).module, sets(made)[0])
+
+
+def test_what_is_given_stays_and_too_many_columns_are_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = np.float32([[1, 2, 3]] * 4)
+    assert [s["x"] is given for s in sets(COLUMNS, {"x": given})] == [True]
+    several = model(f"(int64[2, 3] x) => (float[2, 3, 2] y) {{ y = {encoder('70, 80')}(x) }}")
+    monkeypatch.setattr(categories, "MOST_RUNS", 5)  # two columns' worth
+    assert {*np.concatenate([s["x"] for s in sets(several)]).reshape(-1)} == {70, 80}
+    monkeypatch.setattr(categories, "MOST_RUNS", 1)
+    assert not {*np.concatenate([s["x"] for s in sets(several)]).reshape(-1)} & {70, 80}
+
+
+class Mixed:
+    """Takes each category for the next one."""
+
+    name = "mixed"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        right = backend("numpy").prepare(subject, wanted)
+        return lambda inputs: {n: np.roll(np.asarray(v), 1, axis=-1) for n, v in right(inputs).items()}
+
+
+def test_strings_are_drawn_and_who_mixes_them_up_is_wrong() -> None:
+    text = "(string[N, 2] s) => (float[N, 1, 3] y, float[N, 1, 2] z) { i = Constant<value_ints = [0]>()"
+    text += " j = Constant<value_ints = [1]>() a = Gather<axis = 1>(s, i) b = Gather<axis = 1>(s, j)"
+    codes = encoder('"a", "b", "c"'), encoder('"x", "y"')
+    made = model(f"{text} y = {codes[0]}(a) z = {codes[1]}(b) }}")
+    right, wrong = assay.judge(made, ["numpy", Mixed()], kinds="random").verdicts
+    assert right.outcome == "right" and len(right.samples) > 1 and wrong.outcome == "wrong"
