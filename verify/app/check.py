@@ -301,7 +301,7 @@ class CheckRun:
 
         choice = SizeChoice(tuple(free), declared_bounds(main), lambda sizes: self.tried(module, sizes), module)
         found, left_out = choice.all()
-        self.left_out = [choice.told(sizes, why) for sizes, why in left_out]
+        self.left_out = choice.told(left_out)
         if found:
             self.runs = [replace(found[0], inputs=self.as_kept(found[0].inputs)), *found[1:]]
         elif choice.trapping:  # whatever the sizes are; it is lowered, and compare says so

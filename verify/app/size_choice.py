@@ -23,7 +23,7 @@ from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
 from assay.semantics.types import TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order
 from assay.verify.trials.fitting import facts_of, fitting_sizes
-from assay.verify.trials.sizes import Sizes, first_to_try, sizes_to_try, told_at, told_point
+from assay.verify.trials.sizes import Sizes, first_to_try, sizes_to_try, told_at, told_by_reason, told_point
 
 Run = TypeVar("Run")
 
@@ -133,10 +133,11 @@ class SizeChoice(Generic[Run]):
         found = {str(t): t for t in parts if isinstance(t, TensorType)}
         return [t.shape for t in found.values() if set(symbols(t)) <= known]
 
-    def told(self, sizes: Sizes, why: str) -> str:
-        """That there is no run at some sizes."""
-        said = "not run at" if why in self.trapping or why == TOO_LARGE else "no run has"
-        return f"{said} {told_point(sizes)}: {why}"
+    def told(self, left_out: Sequence[tuple[Sizes, str]]) -> list[str]:
+        """That there is no run at some sizes, by the reason."""
+        not_run = {*self.trapping, TOO_LARGE}
+        told = told_by_reason(left_out)
+        return [f"{'not run at' if why in not_run else 'no run has'} {sizes}: {why}" for sizes, why in told]
 
     def none_found(self, said: str, types: Sequence[Type]) -> Invalid:
         """What is told where no run has any of the sizes. What is wrong at all of them alike is not about sizes."""

@@ -156,7 +156,10 @@ class SizesTried:
         count = max(self.counts)
         most = "up to " if len(self.counts) > 1 else ""
         said = f"at {most}{count} size{'s' if count != 1 else ''} ({told_sizes(self.points)})"
-        return said + "".join(f"; {name} not at {sizes}: {why}" for sizes, (name, why) in self.excluded.items())
+        by_reason: dict[str, list[str]] = {}
+        for sizes, (name, why) in self.excluded.items():
+            by_reason.setdefault(why, []).append(f"{name} not at {sizes}")
+        return "; ".join([said, *(f"{', '.join(names)}: {why}" for why, names in by_reason.items())])
 
     @property
     def data(self) -> Mapping[str, Any]:

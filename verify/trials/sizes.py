@@ -115,6 +115,14 @@ def told_point(sizes: Sizes) -> str:
     return ", ".join(f"{symbol.name} = {n}" for symbol, n in sizes.items())
 
 
+def told_by_reason(left_out: Iterable[tuple[Sizes, str]]) -> Iterator[tuple[str, str]]:
+    """Sizes that were left out, by the reason, each said once: "batch = 0 or seq = 0", and the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for sizes, why in left_out:
+        by_reason.setdefault(why, []).append(told_point(sizes))
+    return ((" or ".join(points), why) for why, points in by_reason.items())
+
+
 def told_at(sizes: Sizes) -> str:
     """That something happens at a choice of sizes, if there are any: "at batch = 0, seq = 5"."""
     return f"at {told_point(sizes)}" if sizes else ""

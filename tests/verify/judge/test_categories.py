@@ -53,7 +53,7 @@ def test_each_column_holds_what_its_encoder_takes_and_the_others_anything() -> N
         f"(int64[3] x) => (float[3, 2] y) {{ y = {encoder('1000, -1')}(x) }}",
         f"(int32[3] x) => (float[3, 2] y) {{ y = {encoder('1000, -1')}(x) }}",
         f"(int64 x) => (float[2] y) {{ y = {encoder('1000, -1')}(x) }}",
-        f"(int64[2, 1] x, int64[2, 1] z) => (float[2, 2, 2] y) {{ c = Concat<axis = 1>(x, z) y = {encoder('8, 9')}(c) }}",
+        f"(int64[2, 1] x, int64[2, 1] z) => (float[2, 2, 2] y) {{ c = Concat<axis=1>(x, z) y = {encoder('8, 9')}(c) }}",
     ],
     ids=["int64", "int32", "scalar", "concat"],
 )  # fmt: skip

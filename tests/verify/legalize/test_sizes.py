@@ -62,6 +62,10 @@ def checked(source: Module, change: Callable[[PrimFunc], PrimFunc] | None = None
             module("exp", (n,), limits={"tir_var_upper_bound": {"n": 2**30}}),
             "all at 4 sizes (n = 0, 1, 2, 7); exp not at n = 1073741824: too large to be tried",
         ),
+        (
+            module("matmul", (n, m), (m, 3), limits={"tir_var_upper_bound": {"n": 2**30, "m": 2**30}}),
+            "matmul not at n = 1073741824, matmul not at m = 1073741824: too large to be tried",
+        ),
     ],
 )
 def test_the_line_says_at_which_sizes_and_what_is_left_out(source: Module, said: str) -> None:

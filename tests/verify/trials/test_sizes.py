@@ -18,7 +18,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol, apply, cast, const
 from assay.semantics.tensor import Buffer, PrimFunc, Store, loops, program_order, seq, store
 from assay.verify.fuse import check_fuse
-from assay.verify.trials.sizes import declared_bounds, kernel_at, sizes_to_try, told_point, told_sizes
+from assay.verify.trials.sizes import declared_bounds, kernel_at, sizes_to_try, told_by_reason, told_point, told_sizes
 
 pytestmark = pytest.mark.row("R10")
 
@@ -132,3 +132,8 @@ def test_a_fused_kernel_that_is_wrong_at_one_size_is_seen(wrong_at: int) -> None
     spoilt = loops("i", (3,), lambda i: store(out, i, out[i] + cast(apply("eq", symbol, wrong_at), "float32")))
     faulty = after.with_(**{fused.name: PrimFunc(fused.name, fused.params, 1, seq(fused.body, spoilt), fused.attrs)})
     assert not check_fuse(before, faulty).holds
+
+
+def test_sizes_that_are_left_out_for_one_reason_are_told_together() -> None:
+    left_out: list[tuple[Mapping[Symbol, int], str]] = [({n: 0}, "none"), ({n: 9, m: 1}, "large"), ({m: 0}, "none")]
+    assert [*told_by_reason(left_out)] == [("n = 0 or m = 0", "none"), ("n = 9, m = 1", "large")]
