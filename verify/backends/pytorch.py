@@ -10,17 +10,16 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from assay.interp import graph
-from assay.lower.anf import to_anf
 from assay.lower.simplify.bind_params import with_sizes
-from assay.lower.simplify.inline import inline
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.graph import Call, show_head
+from assay.semantics.graph import AssertOp, Call
 from assay.semantics.graph.matching import Bound
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
@@ -29,7 +28,7 @@ from assay.verify.backends.gpu import CUDA, ON_CUDA, require_cuda
 from assay.verify.backends.ours import with_results
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed
 from assay.verify.backends.pytorch_programs import Compiled, original_run, torch_tensor
-from assay.verify.backends.torch_module import KNOWN, learns_sizes, to_torch, torch_module
+from assay.verify.backends.torch_module import learns_sizes, to_torch, torch_module
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 Mode = Literal["export", "eager", "compile", "aot_eager", "aot"]
@@ -40,8 +39,8 @@ class Torch:
     """The program as torch.export has it, or decomposed into PyTorch's core operators (`core`); called as it is
     (eager), compiled by inductor when it is first run (compile), or ahead of time to a library (aot), or traced ahead
     of time and called (aot_eager). A subject that was read from a program of torch.export is run as that program. Else
-    the graph is calls of PyTorch's functions: branches are refused, and symbolic sizes get those of the inputs, once
-    for each."""
+    the graph is calls of PyTorch's functions, and symbolic sizes get those of the inputs, once for each: branches and
+    loops are PyTorch's, or Python's where the program is called as it is."""
 
     name: str
     core: bool = False
@@ -115,20 +114,21 @@ class Torch:
         """The graph as calls of PyTorch's functions."""
         from assay.verify.backends.torch_table import TABLE
 
-        module = inline(with_results(subject, wanted))
+        module = with_results(subject, wanted)
         names = list(wanted)
-        for node in post_order(module.main.body):
+        for node in chain.from_iterable(post_order(f) for f in module.graphs.values()):
             if isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name not in TABLE:
                 raise cannot(self.name, f"PyTorch has no function that is {node.op.name}")
-            if not isinstance(node, (Call, *KNOWN)) or isinstance(node, Call) and not isinstance(node.op, Operator):
-                raise cannot(self.name, f"there is no word for {show_head(node)}")
+            if isinstance(node, AssertOp):
+                raise cannot(self.name, "there is no word for an assertion")
         known: dict[Any, Compiled] = {}
         learning: dict[Any, Any] = {}
         # what is compiled is compiled for sizes: those that elements tell are learned from a run one by one
         learns = self.mode != "eager" and learns_sizes(module.main)
 
-        def made_for(sizes: Bound) -> Any:
-            return torch_module(torch, TABLE, to_anf(module.with_(main=with_sizes(module.main, sizes)))).to(self.device)
+        def made_for(sizes: Bound, traced: bool) -> Any:
+            at = module.with_(main=with_sizes(module.main, sizes))
+            return torch_module(torch, TABLE, at, traced).to(self.device)
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             arrays = [np.asarray(inputs[p.name]) for p in module.main.params]
@@ -140,7 +140,7 @@ class Torch:
                     given = [to_torch(torch, a).to(self.device) for a in arrays]
                     if learns:
                         if shapes not in learning:
-                            learning[shapes] = made_for(sizes)
+                            learning[shapes] = made_for(sizes, traced=False)
                         learning[shapes](*given)
                         sizes |= learning[shapes].sizes
                 except Exception as wrong:
@@ -148,7 +148,7 @@ class Torch:
                 key = (*shapes, *sizes.values())
                 try:
                     if key not in known:
-                        made = made_for(sizes)
+                        made = made_for(sizes, self.mode != "eager")
                         if self.mode != "eager":
                             exported = torch.export.export(made, tuple(given))
                             made = (exported.run_decompositions() if self.core else exported).module()
@@ -174,7 +174,7 @@ class Torch:
         raised = Raised(wrong)
         if "INTERNAL ASSERT FAILED" in str(raised) or raised.kind.startswith("Internal"):
             return crashed(self.name, raised, raised.place_in(""))
-        return (cannot if isinstance(wrong, NotImplementedError) else otherwise)(self.name, wrong)
+        return (cannot if isinstance(wrong, (NotImplementedError, Unsupported)) else otherwise)(self.name, wrong)
 
 
 MODES: Mapping[str, Mapping[str, Any]] = {
