@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from assay.lower.anf import Converted, function_to_anf
 from assay.lower.claimed import claimed_of
+from assay.lower.simplify.size_checks import SizeChecks
 from assay.lower.tail_loops import TailLoop, tail_loop_of
 from assay.semantics import graph
 from assay.semantics.errors import Invalid, Unsupported, placed
@@ -107,6 +108,7 @@ class ExportWalk(ABC, Generic[V, S]):
     def __init__(self, module: Module) -> None:
         self.module = module.resolved()
         self.converted: dict[int, Converted] = {}
+        self.checks = SizeChecks()
         self.active: list[int] = []
         """The functions that are being written where they are called."""
 
@@ -157,6 +159,12 @@ class ExportWalk(ABC, Generic[V, S]):
         """A function that calls itself as the last thing that it does, as a loop, and what stands behind that. Its
         parameters are bound to what they begin with."""
 
+    def asserted(self, node: graph.AssertOp, values: Sequence[ExportItem[V, S]]) -> None:
+        """Say that a condition holds, the first of these values. A check of sizes is not kept; Unsupported (C1) for
+        another."""
+        if not self.checks.about_sizes(node):
+            raise self.no_word(node)
+
     # --- functions
 
     def inside(self, outer: ExportActivation[V, S] | None) -> ExportActivation[V, S]:
@@ -177,6 +185,7 @@ class ExportWalk(ABC, Generic[V, S]):
         found = self.converted.get(id(function))
         if found is None:
             found = self.converted[id(function)] = function_to_anf(function, self.module)
+            self.checks.add(graph.let_chain(found.function.body)[0])
         return found.function
 
     def call(self, closure: ExportClosure[V, S], operands: Sequence[ExportItem[V, S]]) -> Task[ExportItem[V, S]]:
@@ -256,6 +265,11 @@ class ExportWalk(ABC, Generic[V, S]):
                 return self.shape(dims, at)
             case graph.ShapeOf(value=value):
                 return self.shape_of((yield self.value(value, at)))
+            case graph.AssertOp():
+                values = yield self.values((node.condition, *node.values), at)
+                if not self.checks.hold(node):
+                    self.asserted(node, values)
+                return ()
             case graph.If():
                 result = yield self.branches(node, at)
                 return result

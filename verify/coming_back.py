@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from assay.interp import graph
-from assay.lower.frontends.stablehlo.build import HloBuilder
 from assay.lower.simplify.bind_params import with_sizes
+from assay.lower.simplify.size_checks import SizeChecks
 from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import AssertOp, Function, MatchCast, free_variables, let as graph_let, let_chain
 from assay.semantics.graph.matching import Bound, compatible, match_types
@@ -172,24 +172,19 @@ def _without_shown(function: Function) -> Function:
     """The function without what it asserts and computes of sizes that its own types say. A size has less than 2^31
     elements: StableHLO has them as int32, and what is computed to make that of one is not taken for a failure."""
     lets, last = let_chain(function.body)
-    known = HloBuilder()
-    known.values.update((let.var, let.value) for let in lets)
+    checks = SizeChecks(lets)
     body, used = last, set(free_variables(last))
     for let in reversed(lets):
         value = let.value
-        if isinstance(value, AssertOp) and _holds(known.contents(value.condition)):
+        if isinstance(value, AssertOp) and checks.hold(value):
             continue
-        if let.var not in used and known.contents(let.var) is not None:
+        if let.var not in used and checks.known.contents(let.var) is not None:
             continue
         if isinstance(value, MatchCast) and same_type(value.type, value.value.type):
             value = value.value
         used.update(free_variables(value))
         body = graph_let(let.var, value, body, span=let.span)
     return replace(function, body=body)
-
-
-def _holds(condition: Any) -> bool:
-    return condition is not None and condition.item() is True
 
 
 def _unlike(module: Module, back: Module) -> str:

@@ -70,6 +70,13 @@ class HloExport(ExportWalk[HloValue, Bound]):
         self.function("main", ExportClosure(main, None, "main"), types, names)
         return "module {\n" + "\n".join(reversed(self.writer.functions)) + "\n}\n"
 
+    def asserted(self, node: graph.AssertOp, values: Sequence[HloItem]) -> None:
+        """A check of sizes, as JAX writes it; Unsupported (C1) for another."""
+        super().asserted(node, values)
+        first, *others = map(message_text, node.format.split("{}"))
+        message = first + "".join(f"{{{k}}}{text}" for k, text in enumerate(others))
+        self.sizes.asserted([v for item in values for v in values_of(item)], message)
+
     # --- functions
 
     def function(

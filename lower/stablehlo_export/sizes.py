@@ -73,8 +73,11 @@ class HloSizes:
         if provably_equal(a, b):
             return
         one, two = self.scalar(a), self.scalar(b)
+        self.asserted([self._compared("eq", one, two), one, two], message)
+
+    def asserted(self, given: Sequence[HloValue], message: str) -> None:
+        """Write that the first of some values is true; the message names the others as {0}, {1} and so on."""
         attrs = {"call_target_name": '"shape_assertion"', "has_side_effect": "true", "api_version": "2 : i32"}
-        given = [self._compared("eq", one, two), one, two]
         self._writer.op("stablehlo.custom_call", given, [], attrs, notes=f'error_message = "{message}"')
 
     def _joined(self, sizes: Sequence[Dim]) -> HloValue:

@@ -19,7 +19,7 @@ from assay.interp import graph
 from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.graph import AssertOp, Call
+from assay.semantics.graph import Call
 from assay.semantics.graph.matching import Bound
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
@@ -119,8 +119,6 @@ class Torch:
         for node in chain.from_iterable(post_order(f) for f in module.graphs.values()):
             if isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name not in TABLE:
                 raise cannot(self.name, f"PyTorch has no function that is {node.op.name}")
-            if isinstance(node, AssertOp):
-                raise cannot(self.name, "there is no word for an assertion")
         known: dict[Any, Compiled] = {}
         learning: dict[Any, Any] = {}
         # what is compiled is compiled for sizes: those that elements tell are learned from a run one by one

@@ -24,6 +24,7 @@ from assay.lower.frontends.stablehlo.syntax import (
     Param,
     RefusedType,
     Region,
+    Symbolic,
     TensorText,
     TupleText,
     TypeText,
@@ -252,12 +253,21 @@ class Translator:
         def array(dense: Any, of: object) -> Any:
             return dense_array(dense, of, self.places)
 
+        self.with_computations(op)
         args, types = [v for v, _ in values], [t for _, t in values]
         node = HloNode(self.builder, op, args, types, run_region, self.called, array, lifted)
         made = in_expressed(node, rule)
         if isinstance(made, Generator):
             made = yield made
         return [made] if isinstance(made, Expr) else list(made)
+
+    def with_computations(self, op: Operation) -> None:
+        """Give a custom call the functions that it names as its regions."""
+        named = op.attrs.get("called_computations", ())
+        if op.regions or not isinstance(named, tuple):
+            return
+        found = (self.text.functions.get(n.name) for n in named if isinstance(n, Symbolic))
+        op.regions += [Region(f.params or f.body.params, f.body.body) for f in found if f is not None and f.body]
 
     def region(self, op: Operation, index: int, args: Sequence[Expr], names: Names, lifted: bool) -> Task[list[Expr]]:
         """The results of a region of an operation for values of its parameters, in the open scope."""

@@ -8,6 +8,7 @@ from typing import Any
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule
 from assay.lower.frontends.stablehlo.operators.checks import CALLED
 from assay.lower.frontends.stablehlo.operators.lapack import LAPACK
+from assay.lower.frontends.stablehlo.operators.windows import dynamic_reduce_window
 from assay.lower.frontends.stablehlo.syntax import Dense, Symbolic
 from assay.semantics import graph
 from assay.semantics.errors import Unsupported
@@ -47,8 +48,8 @@ def composite(node: HloNode) -> Task[list[Expr]]:
 
 
 def custom_call(node: HloNode) -> Any:
-    """A comparison of StableHLO's own tests, a routine of LAPACK, or a note. Another is implementation-defined, and
-    refused by name."""
+    """A comparison of StableHLO's own tests, a routine of LAPACK, windows whose sizes operands say, or a note. Another
+    is implementation-defined, and refused by name."""
     target = name_of(node, "call_target_name", "callee")
     if target in CALLED:
         return CALLED[target](node)
@@ -58,6 +59,8 @@ def custom_call(node: HloNode) -> Any:
         return list(node.args)
     if target == "shape_assertion":
         return shape_assertion(node)
+    if target == "stablehlo.dynamic_reduce_window":
+        return dynamic_reduce_window(node)
     raise Unsupported(f"the custom call @{target} is not handled", label="stablehlo.C3")
 
 

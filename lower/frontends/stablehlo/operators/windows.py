@@ -11,13 +11,17 @@ import numpy as np
 
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.indexing import scattered
-from assay.lower.frontends.stablehlo.operators.movement import known_number, padded, spread
+from assay.lower.frontends.stablehlo.operators.movement import computed_shape, known_number, padded, spread
 from assay.lower.frontends.stablehlo.operators.reduction import recognised, reduced
-from assay.semantics.dtypes import BOOL
+from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.graph import Expr
+from assay.semantics.integers.affine import decide
 from assay.semantics.ops.sizes import floor_div, product
-from assay.semantics.scalar import Dim, simplify
+from assay.semantics.scalar import Dim, apply, provably_equal, simplify, variables
 from assay.semantics.tasks import Task
+
+SIZES = (0, 2**40)
+"""What an axis may have of elements."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,17 @@ class Windows:
     """Sizes, distances between starts and between elements of windows; padding before and after each axis, and between
     elements."""
 
-    sizes: tuple[int, ...]
+    sizes: tuple[Dim, ...]
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
     base: tuple[int, ...]
-    low: tuple[int, ...]
-    high: tuple[int, ...]
+    low: tuple[Dim, ...]
+    high: tuple[Dim, ...]
+
+    @property
+    def pads(self) -> list[tuple[Dim, Dim]]:
+        """The padding before and after each axis."""
+        return list(zip(self.low, self.high, strict=True))
 
 
 def padding(node: HloNode, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -66,7 +75,9 @@ def counts_of(node: HloNode, shape: Sequence[Dim], w: Windows) -> list[Dim]:
         if isinstance(d, int):
             counts.append(max((d - span) // stride + 1, 0))
         else:
-            counts.append(simplify(floor_div(simplify(d - span), stride) + 1))
+            count = simplify(floor_div(simplify(d - span), stride) + 1)
+            some = isinstance(count, int) or decide(apply("ge", count, 0), dict.fromkeys(variables(count), SIZES))
+            counts.append(count if some else simplify(apply("max", count, 0)))  # none where it is longer than the axis
     return counts
 
 
@@ -90,15 +101,77 @@ def reduce_window(node: HloNode) -> Task[list[Expr]]:
     if not count or len(node.args) % 2:
         raise node.wrong("as many initial values as operands are wanted")
     node.operands(2 * count)
-    xs, inits = node.alike(*node.args[:count]), node.args[count:]
+    w = windows_of(node, tensor_of(node.args[0]).ndim)
+    return (yield from over_windows(node, node.args[:count], node.args[count:], w))
+
+
+def over_windows(
+    node: HloNode, args: Sequence[Expr], inits: Sequence[Expr], w: Windows, lows: Sequence[Expr] = ()
+) -> Task[list[Expr]]:
+    """The elements of each window as one, by the region; `lows` is the padding before each axis where it may be no
+    number."""
+    xs = node.alike(*args)
     rank = tensor_of(xs[0]).ndim
-    w = windows_of(node, rank)
-    running = accumulated(node, xs[0], inits[0], w) if count == 1 else None
+    running = accumulated(node, xs[0], inits[0], w) if len(xs) == 1 else None
     if running is not None:
         return [running]
-    between = tuple(b - 1 for b in w.base)
-    parts = [windowed(node, padded(node, x, i, w.low, w.high, between), w) for x, i in zip(xs, inits, strict=True)]
+    pairs, between = zip(xs, inits, strict=True), tuple(b - 1 for b in w.base)
+    low, high = numbers_in(w.low), numbers_in(w.high)
+    if len(numbers_in((*w.sizes, *w.low, *w.high))) == 3 * rank:
+        parts = [windowed(node, padded(node, x, i, low, high, between), w) for x, i in pairs]
+    elif any(between):
+        raise node.unsupported("windows that only a run knows over an operand with gaps")
+    else:
+        parts = [gathered(node, x, i, w, lows) for x, i in pairs]
     return (yield from reduced(node, parts, inits, tuple(range(rank, 2 * rank))))
+
+
+def numbers_in(dims: Sequence[Dim]) -> list[int]:
+    """Those of some sizes that are numbers."""
+    return [d for d in dims if isinstance(d, int)]
+
+
+def gathered(node: HloNode, x: Expr, init: Expr, w: Windows, lows: Sequence[Expr]) -> Expr:
+    """The windows of a tensor that is not padded yet, whatever their sizes are: the initial value where one is over the
+    border. `lows` are the padding before each axis."""
+    rank, shape = tensor_of(x).ndim, tensor_of(x).shape
+    counts = counts_of(node, [simplify(low + d + high) for d, (low, high) in zip(shape, w.pads, strict=True)], w)
+    everywhere: Expr | None = None
+    for a in reversed(range(rank)):
+        starts = node.shaped(node.call("multiply", node.line(counts[a]), w.strides[a]), counts[a], 1)
+        places = node.call("add", starts, node.call("multiply", node.line(w.sizes[a]), w.dilation[a]))
+        places = node.call("subtract", places, lows[a])
+        last = node.call("subtract", node.amount(shape[a]), 1)
+        inside = node.call("logical_and", node.call("greater_equal", places, 0), node.call("less_equal", places, last))
+        x = node.call("take", x, node.call("maximum", node.call("minimum", places, last), 0), axis=a)
+        there = node.shaped(inside, counts[a], w.sizes[a], *(1,) * (2 * (rank - 1 - a)))
+        everywhere = there if everywhere is None else node.call("logical_and", everywhere, there)
+    whole = x if everywhere is None else node.call("where", everywhere, x, init)
+    return node.call("permute_dims", whole, axes=(*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)))
+
+
+def dynamic_reduce_window(node: HloNode) -> Task[list[Expr]]:
+    """As reduce_window, of operands, initial values, and then sizes, strides, dilations of the operand, those of the
+    windows, and the padding, which JAX writes so where a size is not known."""
+    count, left = divmod(len(node.args) - 5, 2)
+    if count < 1 or left:
+        raise node.wrong("as many initial values as operands, and five operands that say the windows, are wanted")
+    node.operands(len(node.args))
+    rank = tensor_of(node.args[0]).ndim
+    sizes, *others = (computed_shape(node, 2 * count + k) for k in range(4))
+    pads = tensor_of(node.args[-1])
+    if any(len(v) != rank for v in (sizes, *others)) or pads.shape != (rank, 2) or not pads.dtype.is_integer:
+        raise node.wrong(f"sizes, strides and dilations, one for each of {rank} axes, and padding, two, are wanted")
+    flat = node.shaped(node.cast(node.args[-1], INT64), 2 * rank)
+    padding = node.builder.dims(flat, "padding")
+    lows = [node.shaped(node.cut(flat, 0, 2 * a, 2 * a + 1)) for a in range(rank)]
+    strides, base, dilation = (tuple(numbers_in(v)) for v in others)
+    if any(len(v) != rank for v in (strides, base, dilation)):
+        raise node.unsupported("strides or dilations that only a run knows")
+    if min(numbers_in((*sizes, *strides, *base, *dilation)), default=1) < 1:
+        raise node.wrong("sizes, strides and dilations are positive numbers")
+    w = Windows(sizes, strides, dilation, base, padding[::2], padding[1::2])
+    return (yield from over_windows(node, node.args[:count], node.args[count : 2 * count], w, lows))
 
 
 RUNNING = {"add": ("cumsum", 0), "mul": ("cumprod", 1)}
@@ -110,18 +183,22 @@ def accumulated(node: HloNode, x: Expr, init: Expr, w: Windows) -> Expr | None:
     padding; None for other windows."""
     of, rank = tensor_of(x), tensor_of(x).ndim
     how = recognised(node, of.dtype)
-    long = [a for a in range(rank) if w.sizes[a] > 1]
+    long = [a for a in range(rank) if not provably_equal(w.sizes[a], 1)]
     if how not in RUNNING or of.dtype is BOOL or len(long) != 1 or {*w.strides, *w.dilation, *w.base} != {1}:
         return None
     (axis,) = long
     name, neutral = RUNNING[how]
-    most = w.sizes[axis] - 1
-    pads = [(most, 0) if a == axis else (0, 0) for a in range(rank)]
-    found = list(zip(w.low, w.high, strict=True))
-    behind = found == [p[::-1] for p in pads]
-    if of.shape[axis] != w.sizes[axis] or known_number(node, init) != neutral or not (found == pads or behind):
+    most = simplify(w.sizes[axis] - 1)
+    pads: list[tuple[Dim, Dim]] = [(most, 0) if a == axis else (0, 0) for a in range(rank)]
+    behind = _same(w.pads, [p[::-1] for p in pads])
+    as_long = provably_equal(of.shape[axis], w.sizes[axis])
+    if not as_long or known_number(node, init) != neutral or not (behind or _same(w.pads, pads)):
         return None
     return node.call(name, x, axis=axis, exclusive=False, reverse=behind)
+
+
+def _same(pads: Sequence[tuple[Dim, Dim]], others: Sequence[tuple[Dim, Dim]]) -> bool:
+    return all(provably_equal(a, b) for p, o in zip(pads, others, strict=True) for a, b in zip(p, o, strict=True))
 
 
 def select_and_scatter(node: HloNode) -> Task[list[Expr]]:
@@ -134,9 +211,9 @@ def select_and_scatter(node: HloNode) -> Task[list[Expr]]:
     total = product(shape)
     place = node.shaped(node.line(total), *shape)
     nowhere = [0] * rank
-    values = spread(node, node.cast(x, tensor_of(x).dtype), 0, w.low, w.high, nowhere)
-    there = spread(node, node.call("add", place, 1), 0, w.low, w.high, nowhere)
-    size = prod(w.sizes)
+    low, high, size = numbers_in(w.low), numbers_in(w.high), prod(numbers_in(w.sizes))
+    values = spread(node, node.cast(x, tensor_of(x).dtype), 0, low, high, nowhere)
+    there = spread(node, node.call("add", place, 1), 0, low, high, nowhere)
     flat = [_first(node, windowed(node, t, w), rank, size) for t in (values, there)]
     _, selected = yield _selected(node, flat[0], flat[1], size)
     where = node.call("subtract", selected, 1)
