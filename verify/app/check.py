@@ -47,6 +47,7 @@ from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
 from assay.verify.evidence import Context, Evidence, unknown
+from assay.verify.judge.categories import categories
 from assay.verify.symbolic import Bounds
 from assay.verify.trials.as_compiled import WatchedC
 from assay.verify.trials.countable import require_countable
@@ -293,9 +294,7 @@ class CheckRun:
         free = dict.fromkeys(s for p in main.params for s in symbols(p.type))
         if not free:
             require_time(main, module)
-            inputs = complete(main, self.given, self.seed)
-            if asserts(module):
-                inputs, _ = self.drawn(module, self.given)
+            inputs = self.drawn(module, self.given)[0] if asserts(module) else complete(main, self.given, self.seed)
             self.runs = [SizedRun({}, module, self.origin.tensors, self.as_kept(inputs))]
             return
 
@@ -334,10 +333,12 @@ class CheckRun:
         return {n: self.kept[n] for n in inputs} if shapes[0] == shapes[1] else inputs
 
     def drawn(self, module: Module, given: Mapping[str, Array]) -> tuple[dict[str, Array], Trap | None]:
-        """Inputs, and how the program traps on them, if it does."""
+        """Inputs, and how the program traps on them, if it does. What an encoder reads are its categories."""
+        encoded = categories(module, given, self.seed)
 
         def attempt(seed: int) -> tuple[dict[str, Array], Trap | None]:
-            inputs = complete(module.main, given, seed)
+            rng = np.random.default_rng([seed, 1])
+            inputs = complete(module.main, {**given, **{n: e.drawn(rng) for n, e in encoded.items()}}, seed)
             try:
                 graph.run(module, inputs)
             except Trap as trap:

@@ -98,3 +98,8 @@ def test_strings_are_drawn_and_who_mixes_them_up_is_wrong() -> None:
     made = model(f"{text} y = {codes[0]}(a) z = {codes[1]}(b) }}")
     right, wrong = assay.judge(made, ["numpy", Mixed()], kinds="random").verdicts
     assert right.outcome == "right" and len(right.samples) > 1 and wrong.outcome == "wrong"
+
+
+def test_the_lowering_is_checked_on_categories() -> None:
+    text = f"(int64[2, 3] x) => (float[2, 3, 2] y) {{ y = {encoder('70000, -80000')}(x) }}"
+    assert assay.check(model(text)).holds
