@@ -7,6 +7,8 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from assay.lower.frontends.torch_export.signature import own_name
@@ -16,12 +18,18 @@ from assay.verify.backends.protocol import Subject, cannot
 Compiled: TypeAlias = Callable[..., Any]
 """A module of PyTorch, or what was compiled of one: from tensors to tensors."""
 
+QUANTIZED = b"torch.ops.quantized_decomposed."
+"""What a program names whose operators are defined by a module that PyTorch does not import itself."""
+
 
 class OriginalProgram:
     """A program of torch.export, on its inputs by name, in the order in which its graph has them."""
 
     def __init__(self, torch: Any, subject: Subject, name: str) -> None:
         self.torch = torch
+        if QUANTIZED in subject.original:
+            with suppress(ImportError):  # what defines its operators; without them PyTorch says which are missing
+                import_module("torch.ao.quantization.fx._decomposed")
         self.exported = torch.export.load(with_no_inputs(torch, subject.original))
         if self.exported.example_inputs == ((), {}):
             self.exported._example_inputs = None  # else PyTorch asks these for the names of the inputs

@@ -16,6 +16,7 @@ from assay.lower.frontends.torch_export.operators import (
     normalization,
     numbers,
     pooling,
+    quantized,
     reduction,
     resizing,
 )
@@ -85,6 +86,7 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
                        "_to_copy": _copied(VIEWS["to"]), "_unsafe_split": _copied(VIEWS["split"]),
                        "unsafe_split": _copied(VIEWS["split"]), "unsafe_chunk": _copied(VIEWS["chunk"])},
     "torch.ops.higher_order": HIGHER,
+    "torch.ops.quantized_decomposed": quantized.TABLE,
     "_operator": numbers.OPERATOR,
     "torch": numbers.TORCH,
     "math": {},
