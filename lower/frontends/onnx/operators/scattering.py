@@ -12,7 +12,7 @@ import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.contraction import AUTO_PAD, pads_of, per_axis, spatial_rank
-from assay.lower.frontends.onnx.terms import Term
+from assay.semantics.composed.terms import Term
 from assay.semantics.composed.transposed import transposed_convolution
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr

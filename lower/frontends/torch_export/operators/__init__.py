@@ -18,6 +18,7 @@ from assay.lower.frontends.torch_export.operators import (
     pooling,
     reduction,
     resizing,
+    sampling,
 )
 from assay.lower.frontends.torch_export.operators.views import COPIES, VIEWS, ViewRule
 from assay.lower.frontends.torch_export.signature import is_in_place
@@ -37,6 +38,7 @@ ATEN: dict[str, Rule] = {
     **networks.TABLE,
     **numbers.TABLE,
     **resizing.TABLE,
+    **sampling.TABLE,
     **VIEWS,
 }
 """By name, without the overload."""
@@ -56,8 +58,7 @@ UNREAD: Mapping[tuple[str, ...], str] = {
         "complex numbers",
     ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"): "normalisation in training",
     ("_cdist_forward", "_pdist_forward", "cdist"): "distances have no operator here",
-    ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
-     "_upsample_bicubic2d_aa"): UNCOMPOSED,
+    ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"): UNCOMPOSED,
     ("col2im", "im2col", "max_unpool2d", "max_unpool3d", "_embedding_bag", "embedding_bag", "fold"): UNCOMPOSED,
     ("median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "quantile", "nanquantile", "unique_dim", "_unique2",
      "unique_consecutive", "histc", "bincount"): UNCOMPOSED,
