@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from assay.lower.frontends.torch_export.node import AtenRule
 from assay.lower.frontends.torch_export.operators import (
     arithmetic,
+    bags,
     contraction,
     control,
     elementwise,
@@ -39,6 +40,7 @@ ATEN: dict[str, Rule] = {
     **numbers.TABLE,
     **resizing.TABLE,
     **sampling.TABLE,
+    **bags.TABLE,
     **VIEWS,
 }
 """By name, without the overload."""
@@ -59,7 +61,7 @@ UNREAD: Mapping[tuple[str, ...], str] = {
     ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"): "normalisation in training",
     ("_cdist_forward", "_pdist_forward", "cdist"): "distances have no operator here",
     ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"): UNCOMPOSED,
-    ("col2im", "im2col", "max_unpool2d", "max_unpool3d", "_embedding_bag", "embedding_bag", "fold"): UNCOMPOSED,
+    ("col2im", "im2col", "max_unpool2d", "max_unpool3d", "fold"): UNCOMPOSED,
     ("median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "quantile", "nanquantile", "unique_dim", "_unique2",
      "unique_consecutive", "histc", "bincount"): UNCOMPOSED,
     ("linalg_inv", "linalg_inv_ex", "linalg_solve", "linalg_svd", "_linalg_svd", "_linalg_eigh", "linalg_qr",
