@@ -20,6 +20,7 @@ from assay.lower.frontends.torch_export.operators import (
     reduction,
     resizing,
     sampling,
+    windows,
 )
 from assay.lower.frontends.torch_export.operators.views import COPIES, VIEWS, ViewRule
 from assay.lower.frontends.torch_export.signature import is_in_place
@@ -41,6 +42,7 @@ ATEN: dict[str, Rule] = {
     **resizing.TABLE,
     **sampling.TABLE,
     **bags.TABLE,
+    **windows.TABLE,
     **VIEWS,
 }
 """By name, without the overload."""
@@ -61,7 +63,6 @@ UNREAD: Mapping[tuple[str, ...], str] = {
     ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"): "normalisation in training",
     ("_cdist_forward", "_pdist_forward", "cdist"): "distances have no operator here",
     ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"): UNCOMPOSED,
-    ("col2im", "im2col", "max_unpool2d", "max_unpool3d", "fold"): UNCOMPOSED,
     ("median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "quantile", "nanquantile", "unique_dim", "_unique2",
      "unique_consecutive", "histc", "bincount"): UNCOMPOSED,
     ("linalg_inv", "linalg_inv_ex", "linalg_solve", "linalg_svd", "_linalg_svd", "_linalg_eigh", "linalg_qr",
