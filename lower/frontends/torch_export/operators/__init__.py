@@ -10,12 +10,14 @@ from assay.lower.frontends.torch_export.operators import (
     bags,
     contraction,
     control,
+    distances,
     elementwise,
     indexing,
     movement,
     networks,
     normalization,
     numbers,
+    orders,
     pooling,
     reduction,
     resizing,
@@ -43,6 +45,8 @@ ATEN: dict[str, Rule] = {
     **sampling.TABLE,
     **bags.TABLE,
     **windows.TABLE,
+    **distances.TABLE,
+    **orders.TABLE,
     **VIEWS,
 }
 """By name, without the overload."""
@@ -61,9 +65,8 @@ UNREAD: Mapping[tuple[str, ...], str] = {
     ("_fft_r2c", "_fft_c2c", "_fft_c2r", "view_as_complex", "view_as_real", "polar", "complex", "stft", "istft"):
         "complex numbers",
     ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"): "normalisation in training",
-    ("_cdist_forward", "_pdist_forward", "cdist"): "distances have no operator here",
     ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"): UNCOMPOSED,
-    ("median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "quantile", "nanquantile", "unique_dim", "_unique2",
+    ("mode", "quantile", "nanquantile", "unique_dim", "_unique2",
      "unique_consecutive", "histc", "bincount"): UNCOMPOSED,
     ("linalg_inv", "linalg_inv_ex", "linalg_solve", "linalg_svd", "_linalg_svd", "_linalg_eigh", "linalg_qr",
      "linalg_lu_factor", "linalg_cholesky_ex", "_linalg_det", "linalg_lstsq", "geqrf"): UNCOMPOSED,
@@ -73,7 +76,6 @@ UNREAD: Mapping[tuple[str, ...], str] = {
      "igammac", "nextafter", "heaviside", "ldexp", "frexp", "gcd", "lcm"): UNCOMPOSED,
     ("resize", "resize_", "set_", "_to_sparse", "to_sparse", "sparse_mask", "sym_stride", "sym_storage_offset",
      "sym_is_contiguous"): "how a tensor lies in memory, or sparse tensors",
-    ("masked_scatter",): UNCOMPOSED,
 }  # fmt: skip
 """Operators that are not read, and why."""
 
