@@ -65,7 +65,7 @@ UNREAD: Mapping[tuple[str, ...], str] = {
     ("_fft_r2c", "_fft_c2c", "_fft_c2r", "view_as_complex", "view_as_real", "polar", "complex", "stft", "istft"):
         "complex numbers",
     ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"): "normalisation in training",
-    ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"): UNCOMPOSED,
+    ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"): UNCOMPOSED,
     ("mode", "quantile", "nanquantile", "unique_dim", "_unique2",
      "unique_consecutive", "histc", "bincount"): UNCOMPOSED,
     ("linalg_inv", "linalg_inv_ex", "linalg_solve", "linalg_svd", "_linalg_svd", "_linalg_eigh", "linalg_qr",
@@ -73,7 +73,7 @@ UNREAD: Mapping[tuple[str, ...], str] = {
     ("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
      "_scaled_dot_product_cudnn_attention"): "of GPUs",
     ("i0", "special_i0e", "special_i1", "special_i1e", "special_bessel_j0", "special_zeta", "polygamma", "igamma",
-     "igammac", "nextafter", "heaviside", "ldexp", "frexp", "gcd", "lcm"): UNCOMPOSED,
+     "igammac", "nextafter", "ldexp", "frexp", "gcd", "lcm"): UNCOMPOSED,
     ("resize", "resize_", "set_", "_to_sparse", "to_sparse", "sparse_mask", "sym_stride", "sym_storage_offset",
      "sym_is_contiguous"): "how a tensor lies in memory, or sparse tensors",
 }  # fmt: skip
