@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
+import numpy as np
+
+from assay.semantics.composed.terms import Term
+
+Array = np.ndarray[Any, Any]
+T = TypeVar("T", Term, Array)
+
 NEAR = 8 * 2.0**-24
 """How far off a coordinate may be, as a part of the axis, that is computed in float32: a scale that is rounded, a
 quotient, a sum and a difference, each within an ulp. ONNX gives the scales in float32, and TVM computes in it, whatever
 the images are."""
+KEYS = -0.75
+"""The usual coefficient of Keys' curve."""
+
+
+def cubic(d: Term, a: float) -> Term:
+    """Keys' curve with the coefficient `a`, of distances that are not negative; NaN of NaN."""
+    near, far = _pieces(d, a)
+    return near.chosen(d <= 1.0, d.number(0.0).chosen(d >= 2.0, far))
+
+
+def cubic_weights(d: Array, a: float) -> Array:
+    """The same of known distances."""
+    near, far = _pieces(d, a)
+    return np.asarray(np.where(d <= 1.0, near, np.where(d >= 2.0, 0.0, far)))
+
+
+def _pieces(d: T, a: float) -> tuple[T, T]:
+    """Keys' curve up to 1, and up to 2."""
+    return ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a

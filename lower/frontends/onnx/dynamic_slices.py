@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.lower.frontends.onnx.node import Node, tensor
-from assay.lower.frontends.onnx.terms import Term, line
+from assay.semantics.composed.terms import Term, line
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 

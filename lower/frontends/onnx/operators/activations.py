@@ -6,7 +6,7 @@ Other ones are taken by ONNX's own body for them.
 from __future__ import annotations
 
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
-from assay.lower.frontends.onnx.terms import Term
+from assay.semantics.composed.terms import Term
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import broadcast_shapes
 

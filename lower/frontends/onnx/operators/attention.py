@@ -13,8 +13,8 @@ from math import sqrt
 
 from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.quantization import matmul_integer
-from assay.lower.frontends.onnx.terms import Term, line
 from assay.semantics import graph
+from assay.semantics.composed.terms import Term, line
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim, simplify

@@ -12,7 +12,7 @@ from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, tensor
 from assay.lower.frontends.onnx.operators import contraction
 from assay.lower.frontends.onnx.operators.composed import standard
 from assay.lower.frontends.onnx.operators.normalization import layer_norm
-from assay.lower.frontends.onnx.terms import Term
+from assay.semantics.composed.terms import Term
 from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim

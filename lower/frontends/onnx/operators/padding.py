@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.lower.frontends.onnx.terms import Term, line
+from assay.lower.frontends.onnx.terms import folded
+from assay.semantics.composed.terms import Term, line
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import larger, never_negative
@@ -109,7 +110,7 @@ def _taken(node: Node, x: Expr, axis: int, before: Dim, after: Dim, mode: str) -
             place = _modulo(place, _number(node, size))
         case _:  # there and back again
             place = last - abs(last - _modulo(place, (last * 2).at_least(1)))
-    return node.call("take", x, place.folded().expr, axis=axis)
+    return node.call("take", x, folded(node, place).expr, axis=axis)
 
 
 def _modulo(place: Term, period: Term) -> Term:

@@ -12,7 +12,7 @@ from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.lower.frontends.onnx.operators.contraction import image, padding, per_axis, spatial_rank
 from assay.lower.frontends.onnx.operators.quantization import wide
 from assay.lower.frontends.onnx.operators.reduction import place_of
-from assay.lower.frontends.onnx.terms import Term
+from assay.semantics.composed.terms import Term
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr

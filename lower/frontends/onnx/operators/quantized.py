@@ -15,7 +15,7 @@ from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.lower.frontends.onnx.operators.composed import standard
 from assay.lower.frontends.onnx.operators.pooling import TABLE as POOLING
 from assay.lower.frontends.onnx.operators.quantization import dequantize, matmul_integer, qlinear_conv, quantize
-from assay.lower.frontends.onnx.terms import Term
+from assay.semantics.composed.terms import Term
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, UINT8
 from assay.semantics.graph import Expr
 

@@ -14,8 +14,8 @@ from typing import Any
 from assay.lower.frontends.onnx.control import looped
 from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.activations import softplus
-from assay.lower.frontends.onnx.terms import Term
 from assay.semantics import graph
+from assay.semantics.composed.terms import Term
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim

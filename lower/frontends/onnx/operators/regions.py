@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.quantization import wide
-from assay.lower.frontends.onnx.operators.sampling import (
+from assay.semantics.composed.sampling import (
     FAR,
     Reads,
     channels_first,
@@ -20,7 +20,7 @@ from assay.lower.frontends.onnx.operators.sampling import (
     weighed,
     whole,
 )
-from assay.lower.frontends.onnx.terms import Amount, Term, amount, line
+from assay.semantics.composed.terms import Amount, Term, amount, line
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product

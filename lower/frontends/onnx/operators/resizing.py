@@ -20,8 +20,9 @@ import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.lower.frontends.onnx.operators.quantization import saturated, wide
-from assay.lower.frontends.onnx.terms import Amount, Term, amount, line
-from assay.semantics.composed.coordinates import NEAR
+from assay.lower.frontends.onnx.terms import folded
+from assay.semantics.composed.coordinates import KEYS, NEAR, cubic
+from assay.semantics.composed.terms import Amount, Term, amount, line
 from assay.semantics.dtypes import FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div
@@ -39,8 +40,6 @@ TRANSFORMS = {
     "half_pixel_symmetric": range(19, 1000),
 }
 """How coordinates are found, and in which versions."""
-KEYS = -0.75
-"""The usual coefficient of Keys' curve."""
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
@@ -155,13 +154,6 @@ def _narrow(node: Node, axis: _Axis) -> float:
     raise node.unsupported(f"antialias along axis {axis.number} of {node[0].type}; give the symbolic dims values")
 
 
-def cubic(d: Term, a: float) -> Term:
-    """Keys' curve with the coefficient `a`, of distances that are not negative."""
-    near = ((a + 2) * d - (a + 3)) * d * d + 1
-    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return near.chosen(d <= 1.0, far.chosen(d < 2.0, 0.0))
-
-
 # --- one axis -----------------------------------------------------------------------------------------------------
 
 
@@ -172,14 +164,14 @@ def _resized(node: Node, x: Term, axis: _Axis, way: _Way) -> tuple[Term, Term | 
     beyond = (at < 0.0) | (at > last) if way.transform == "tf_crop_and_resize" else None
     rest = (1,) * (x.type.ndim - 1 - axis.number)
     if beyond is not None:
-        beyond = beyond.folded().shaped(axis.count, *rest)
+        beyond = folded(node, beyond).shaped(axis.count, *rest)
     if way.mode == "nearest":
-        return _taken(x, _nearest(at, way, axis), last, axis.number, either=_either(node, at, way, axis)), beyond
+        return _taken(node, x, _nearest(at, way, axis), last, axis.number, either=_either(node, at, way, axis)), beyond
     places, weights = _taps(node, at, axis, way)
-    weights = weights.cast(x.type.dtype).folded()
+    weights = folded(node, weights.cast(x.type.dtype))
     # Keys' curve is steeper than the straight lines
     near = NEAR if way.mode == "linear" else 4 * NEAR
-    parts = _taken(x, places, last, axis.number, near) * weights.shaped(*weights.type.shape, *rest)
+    parts = _taken(node, x, places, last, axis.number, near) * weights.shaped(*weights.type.shape, *rest)
     return parts.sum(axis.number + 1), beyond
 
 
@@ -211,12 +203,13 @@ def _is_short(size: int, count: int, transform: str) -> bool:
 
 
 def _taken(
-    x: Term, places: Term, last: Amount, axis: int, near: float = 0.0, either: tuple[tuple[int, int], ...] = ()
-) -> Term:
+    node: Node, x: Term, places: Term, last: Amount, axis: int, near: float = 0.0,
+    either: tuple[tuple[int, int], ...] = (),
+) -> Term:  # fmt: skip
     """The elements at places along an axis; those outside are at its ends."""
-    inside = places.at_least(0.0).at_most(last).cast(INT64).folded()
+    inside = folded(node, places.at_least(0.0).at_most(last).cast(INT64))
     more: dict[str, Any] = {"near": near} if near else {"either": either} if either else {}
-    return Term(x.node, x.node.call("take", x.expr, inside.expr, axis=axis, **more))
+    return Term(node, node.call("take", x.expr, inside.expr, axis=axis, **more))
 
 
 def _every(node: Node, axes: Sequence[_Axis], way: _Way) -> Expr:
@@ -301,7 +294,7 @@ def _within(node: Node, axes: list[_Axis]) -> list[_Axis]:
     """The axes with their regions of interest: all starts, then all ends."""
     if not node.has(1) or tensor(node[1]).shape != (2 * len(axes),):
         raise node.wrong(f"tf_crop_and_resize needs an operand roi of {2 * len(axes)} numbers")
-    region = Term(node, node[1]).cast(FLOAT64).folded()
+    region = folded(node, Term(node, node[1]).cast(FLOAT64))
     n = len(axes)
     known = node.builder.value(region.expr)
     at = [region.picked(i, 0) if known is None else float(known[i]) for i in range(2 * n)]

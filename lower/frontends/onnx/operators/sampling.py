@@ -1,13 +1,11 @@
 """GridSample and DeformConv of ONNX as compositions (specs/lower.md, "Import").
 
-Both read images between their elements: at coordinates that the run computes, with weights along each spatial axis. One
-gather takes all elements around each point.
+Both read images between their elements, as `assay.semantics.composed.sampling` does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -15,99 +13,21 @@ import numpy as np
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.contraction import pads_of, per_axis
 from assay.lower.frontends.onnx.operators.quantization import saturated, wide
-from assay.lower.frontends.onnx.operators.resizing import KEYS, cubic
-from assay.lower.frontends.onnx.terms import Amount, Term, amount, line
-from assay.semantics.dtypes import INT64, DType
+from assay.semantics.composed.sampling import (
+    around,
+    channels_first,
+    channels_last,
+    mirrored,
+    sampled_elements,
+    summed,
+    unscaled,
+)
+from assay.semantics.composed.terms import Term, amount, line
+from assay.semantics.dtypes import DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import show_shapes
 from assay.semantics.ops.sizes import floor_div, product
 from assay.semantics.scalar import Dim, provably_equal, simplify
-
-FAR = 2**30
-"""Coordinates beyond this are taken for it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Reads:
-    """Along one spatial axis, for each point: the places that are read, whether they are inside, and their weights.
-
-    All have the points' shape and one axis more, that of the places.
-    """
-
-    places: Term
-    inside: Term | None = None
-    weights: Term | None = None
-
-    @property
-    def count(self) -> Dim:
-        """The number of elements that are read along the axis for each point."""
-        return self.places.type.shape[-1]
-
-
-def sampled_elements(
-    node: Node, x: Term, axes: Sequence[Reads], points: Sequence[Dim], image: Term | None = None
-) -> Term:
-    """The elements of x[B, *spatial, C] at the places of all axes: [*points, *places, C]; 0 where one is outside.
-
-    `points` is the shape that those of the axes broadcast to, and `image` which one each point of them reads; without
-    that, the first axis of the points is B.
-    """
-    counts, n = [a.count for a in axes], len(points)
-    whole = (*points, *counts)
-    if image is None:
-        image = line(node, points[0], INT64).shaped(points[0], *(1,) * (n - 1))
-    first = image.shaped(*image.type.shape, *(1 for _ in counts))
-    index = [first, *(_spread(a.places, k, len(axes)) for k, a in enumerate(axes))]
-    tuples = [node.call("expand_dims", t.stretched(*whole).expr, axis=(len(whole),)) for t in index]
-    values = Term(node, node.call("gather_nd", x.expr, node.call("concat", *tuples, axis=len(whole))))
-    for k, axis in enumerate(axes):
-        if axis.inside is not None:
-            values = values.chosen(_column(_spread(axis.inside, k, len(axes))), 0)
-    return values
-
-
-def weighed(values: Term, axes: Sequence[Reads]) -> Term:
-    """[*points, *places, C] times the weights of all axes, which are given."""
-    for k, axis in enumerate(axes):
-        assert axis.weights is not None
-        values = values * _column(_spread(axis.weights.cast(values.type.dtype), k, len(axes)))
-    return values
-
-
-def summed(values: Term, axes: Sequence[Reads]) -> Term:
-    """[*points, *places, C] as the weighted sums [*points, C], one axis of places after another."""
-    for k in reversed(range(len(axes))):
-        weights, last = axes[k].weights, values.type.ndim - 2
-        assert weights is not None
-        values = (values * _column(_spread(weights.cast(values.type.dtype), k, k + 1))).sum(last)
-    return values
-
-
-def _spread(t: Term, axis: int, count: int) -> Term:
-    """[*points, places] with a place for each of `count` axes, of size 1 but for its own."""
-    own = [t.type.shape[-1] if a == axis else 1 for a in range(count)]
-    return t.shaped(*t.type.shape[:-1], *own)
-
-
-def _column(t: Term) -> Term:
-    return t.shaped(*t.type.shape, 1)
-
-
-def whole(t: Term) -> Term:
-    """Whole numbers of a float dtype as int64, in which places are counted exactly. NaN becomes 0, and what is far out
-    stays far out."""
-    return t.chosen(t.equal(t), 0.0).at_least(-float(FAR)).at_most(float(FAR)).cast(INT64)
-
-
-def channels_last(x: Term) -> Term:
-    """x[B, C, *spatial] as [B, *spatial, C]."""
-    return x.moved((0, *range(2, x.type.ndim), 1))
-
-
-def channels_first(x: Term) -> Term:
-    """x[B, *points, C] as [B, C, *points]."""
-    return x.moved((0, x.type.ndim - 1, *range(1, x.type.ndim - 1)))
-
 
 # --- GridSample ---------------------------------------------------------------------------------------------------
 
@@ -126,12 +46,14 @@ def grid_sample(node: Node) -> Expr:
     coordinates = Term(node, node.cast(node[1], wide(grid.dtype)))
     reads = []
     for k in range(rank):
-        length = x.shape[k + 2]
-        size = amount(node, length, coordinates.type.dtype)
-        at = coordinates.picked(rank - 1 - k, grid.ndim - 1) + 1
-        aligned = bool(node.attrs["align_corners"])
-        at = at * 0.5 * (size - 1) if aligned else (at * size - 1) * 0.5
-        reads.append(_around(at, length, kind, padding, aligned=aligned))
+        aligned, size = bool(node.attrs["align_corners"]), x.shape[k + 2]
+        at = unscaled(coordinates.picked(rank - 1 - k, grid.ndim - 1), size, aligned=aligned)
+        last = amount(node, size, at.type.dtype) - 1
+        if padding == "border" and kind == "linear":  # elsewhere only the places are moved, as in ONNX Runtime
+            at = at.at_least(0.0).at_most(last)
+        elif padding == "reflection" and kind != "nearest":
+            at = mirrored(at, last, 0.0 if aligned else 0.5)
+        reads.append(around(at, size, kind, padding, aligned=aligned))
     to = x.dtype
     points = grid.shape[:-1]
     if kind == "nearest":
@@ -140,52 +62,6 @@ def grid_sample(node: Node) -> Expr:
     found = sampled_elements(node, channels_last(Term(node, node.cast(node[0], wide(to)))), reads, points)
     y = channels_first(summed(found, reads)).expr
     return saturated(node, y, None, to) if to.is_integer else node.cast(y, to)
-
-
-def _around(at: Term, size: Dim, kind: str, padding: str, *, aligned: bool) -> Reads:
-    """What is read at coordinates: places around them, which are brought inside as the padding says."""
-    node, of = at.node, at.type.dtype
-    last = amount(node, size, of) - 1
-    if kind == "nearest":
-        return _reads(_column(whole(at.round())), size, padding, aligned=aligned)
-    if padding == "border" and kind == "linear":  # elsewhere only the places are moved, as in ONNX Runtime
-        at = at.at_least(0.0).at_most(last)
-    elif padding == "reflection":
-        at = _mirrored(at, last, 0.0 if aligned else 0.5)
-    base = at.floor()
-    first, count = (0, 2) if kind == "linear" else (-1, 4)
-    distance = abs(line(node, count, of) + float(first) - _column(at - base))
-    weights = 1 - distance if kind == "linear" else cubic(distance, KEYS)
-    places = _column(whole(base)) + (line(node, count, INT64) + first)
-    return _reads(places, size, padding, weights, aligned=aligned)
-
-
-def _reads(places: Term, size: Dim, padding: str, weights: Term | None = None, *, aligned: bool) -> Reads:
-    last = amount(places.node, size, INT64) - 1
-    if padding == "zeros":
-        inside = (places >= 0) & (places <= last)
-        return Reads(places.chosen(inside, 0), inside, weights)
-    if padding == "reflection":
-        places = _mirrored_places(places, last, 0 if aligned else 1)
-    return Reads(places.at_least(0).at_most(last), None, weights)
-
-
-def _mirrored(t: Term, last: Amount, margin: float) -> Term:
-    """Reflected at -margin and last + margin until it is between them."""
-    reach = last + 2 * margin
-    reach = reach.at_least(1.0) if isinstance(reach, Term) else max(reach, 1.0)  # one element has nothing to mirror
-    far = abs(t + margin)
-    turned = reach - abs(far - (far / (2 * reach)).floor() * (2 * reach) - reach)
-    return turned - margin
-
-
-def _mirrored_places(t: Term, last: Amount, margins: int) -> Term:
-    """The same for places; the margins are halves."""
-    reach = last + margins
-    reach = reach.at_least(1) if isinstance(reach, Term) else max(reach, 1)
-    far = abs(t * 2 + margins)
-    turned = 2 * reach - abs(far - far.divided(4 * reach) * (4 * reach) - 2 * reach)
-    return (turned - margins).divided(2)
 
 
 # --- DeformConv ---------------------------------------------------------------------------------------------------
@@ -217,7 +93,7 @@ def deform_conv(node: Node) -> Expr:
     moves = Term(node, node.cast(node[2], wider)).shaped(many, elements, rank, *points)
     source = Term(node, node.cast(node[0], wider)).shaped(many, depth, *x.shape[2:])
     reads = [
-        _around(
+        around(
             moves.picked(k, 2) + _windows(node, kernel, k, points, wider),
             x.shape[k + 2], "linear", "zeros", aligned=False,
         )

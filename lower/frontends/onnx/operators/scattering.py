@@ -1,6 +1,6 @@
 """ConvTranspose, Col2Im and MaxUnpool of ONNX: windows put back where they came from (specs/lower.md, "Import").
 
-The first is `assay.semantics.composed.transposed`; the other two are scatters.
+The first is `assay.semantics.composed.transposed`, the second is in `assay.semantics.composed.windows`.
 """
 
 from __future__ import annotations
@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-import numpy as np
-
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.contraction import AUTO_PAD, pads_of, per_axis, spatial_rank
-from assay.lower.frontends.onnx.terms import Term
 from assay.semantics.composed.transposed import transposed_convolution
-from assay.semantics.dtypes import INT64
+from assay.semantics.composed.windows import Windows, columns_to_image
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div, product
 from assay.semantics.scalar import Dim, provably_equal, simplify
@@ -99,28 +96,12 @@ def col2im(node: Node) -> Expr:
         )
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     pads = pads_of(node, rank)
-    padded = [image[k] + pads[k] + pads[k + rank] for k in range(rank)]
-    counts = [(padded[k] - (block[k] - 1) * dilations[k] - 1) // strides[k] + 1 for k in range(rank)]
+    windows = Windows(image, block, strides, dilations, pads)
+    counts = windows.counts
     channels = floor_div(x.shape[1], elements)
     if min(counts) < 1 or not same_shape(x.shape[1:], (simplify(channels * elements), prod(counts))):
         raise node.wrong(f"input is {x}; {elements} elements for each channel are wanted, and blocks {tuple(counts)}")
-    places = np.zeros((*block, *counts), np.int64)  # in the padded image, row-major
-    for k in range(rank):
-        along = [1] * (2 * rank)
-        along[k], along[k + rank] = block[k], counts[k]
-        lines = np.arange(block[k])[:, None] * dilations[k] + np.arange(counts[k]) * strides[k]
-        places = places * padded[k] + lines.reshape(along)
-    columns = Term(node, node[0]).shaped(x.shape[0], channels, elements * prod(counts)).moved((2, 0, 1))
-    rest = (x.shape[0], channels)
-    empty = node.full((prod(padded), *rest), 0, x.dtype)
-    index = node.constant(places.reshape(-1, 1), INT64)
-    added = node.call("scatter_nd", empty, index, columns.expr, reduction="add")
-    whole = Term(node, added).moved((1, 2, 0)).shaped(*rest, *padded)
-    if not any(pads):
-        return whole.expr
-    axes = tuple(range(2, 2 + rank))
-    end = tuple(p + n for p, n in zip(pads, image, strict=False))
-    return node.call("strided_slice", whole.expr, axes=axes, begin=pads[:rank], end=end)
+    return columns_to_image(node, node[0], channels, windows)
 
 
 # --- MaxUnpool ----------------------------------------------------------------------------------------------------

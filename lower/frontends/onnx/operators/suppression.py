@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.lower.frontends.onnx.terms import Term
+from assay.semantics.composed.terms import Term
 from assay.semantics.dtypes import BOOL
 from assay.semantics.graph import Expr
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.lower.frontends.onnx.operators import gradient
-from assay.lower.frontends.onnx.terms import Term
+from assay.semantics.composed.terms import Term
 from assay.semantics.graph import Expr
 
 Step = Callable[[Node, Term, Expr, list[Term]], Sequence[Term]]

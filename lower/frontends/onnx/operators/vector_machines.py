@@ -10,8 +10,8 @@ import numpy as np
 from assay.lower.frontends.onnx.control import looped
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.lower.frontends.onnx.operators.linear_models import class_labels, first_largest, numbers_of, transformed
-from assay.lower.frontends.onnx.terms import Term
 from assay.semantics import graph
+from assay.semantics.composed.terms import Term
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.types import TensorType, TupleType

@@ -7,18 +7,23 @@ from collections.abc import Mapping
 from assay.lower.frontends.torch_export.node import AtenRule
 from assay.lower.frontends.torch_export.operators import (
     arithmetic,
+    bags,
     contraction,
     control,
+    distances,
     elementwise,
     indexing,
     movement,
     networks,
     normalization,
     numbers,
+    orders,
     pooling,
     quantized,
     reduction,
     resizing,
+    sampling,
+    windows,
 )
 from assay.lower.frontends.torch_export.operators.views import COPIES, VIEWS, ViewRule
 from assay.lower.frontends.torch_export.signature import is_in_place
@@ -38,6 +43,11 @@ ATEN: dict[str, Rule] = {
     **networks.TABLE,
     **numbers.TABLE,
     **resizing.TABLE,
+    **sampling.TABLE,
+    **bags.TABLE,
+    **windows.TABLE,
+    **distances.TABLE,
+    **orders.TABLE,
     **VIEWS,
 }
 """By name, without the overload."""
@@ -56,21 +66,17 @@ UNREAD: Mapping[tuple[str, ...], str] = {
     ("_fft_r2c", "_fft_c2c", "_fft_c2r", "view_as_complex", "view_as_real", "polar", "complex", "stft", "istft"):
         "complex numbers",
     ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"): "normalisation in training",
-    ("_cdist_forward", "_pdist_forward", "cdist"): "distances have no operator here",
-    ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
-     "_upsample_bicubic2d_aa"): UNCOMPOSED,
-    ("col2im", "im2col", "max_unpool2d", "max_unpool3d", "_embedding_bag", "embedding_bag", "fold"): UNCOMPOSED,
-    ("median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "quantile", "nanquantile", "unique_dim", "_unique2",
+    ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"): UNCOMPOSED,
+    ("mode", "quantile", "nanquantile", "unique_dim", "_unique2",
      "unique_consecutive", "histc", "bincount"): UNCOMPOSED,
     ("linalg_inv", "linalg_inv_ex", "linalg_solve", "linalg_svd", "_linalg_svd", "_linalg_eigh", "linalg_qr",
      "linalg_lu_factor", "linalg_cholesky_ex", "_linalg_det", "linalg_lstsq", "geqrf"): UNCOMPOSED,
     ("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
      "_scaled_dot_product_cudnn_attention"): "of GPUs",
     ("i0", "special_i0e", "special_i1", "special_i1e", "special_bessel_j0", "special_zeta", "polygamma", "igamma",
-     "igammac", "nextafter", "heaviside", "ldexp", "frexp", "gcd", "lcm"): UNCOMPOSED,
+     "igammac", "nextafter", "ldexp", "frexp", "gcd", "lcm"): UNCOMPOSED,
     ("resize", "resize_", "set_", "_to_sparse", "to_sparse", "sparse_mask", "sym_stride", "sym_storage_offset",
      "sym_is_contiguous"): "how a tensor lies in memory, or sparse tensors",
-    ("masked_scatter",): UNCOMPOSED,
 }  # fmt: skip
 """Operators that are not read, and why."""
 

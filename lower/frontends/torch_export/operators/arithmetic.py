@@ -175,6 +175,14 @@ def smallest(node: AtenNode, x: Expr, y: Expr) -> Expr:
     return node.call("logical_and" if aten_type(x).dtype is BOOL else "minimum", x, y)
 
 
+def heaviside(node: AtenNode, x: Expr, y: Expr) -> Expr:
+    """0 below 0 and of NaN, 1 above, and y where x is 0."""
+    if aten_type(x).dtype is BOOL:
+        return node.call("logical_or", x, y)
+    above = node.cast(node.call("greater", x, 0), aten_type(x).dtype)
+    return node.call("where", node.call("equal", x, 0), y, above)
+
+
 def number_of_two(of: Two) -> Two:
     """The same, but the other one where one is NaN."""
 
@@ -332,6 +340,7 @@ TABLE: dict[str, AtenRule] = {
     "fmin": two(number_of_two(smallest)),
     "fmod": two(fmod),
     "glu": glu,
+    "heaviside": two(heaviside, names=("self", "values")),
     "hypot": two(hypot, floats=True),
     "lerp": lerp,
     "logaddexp": two(logaddexp, floats=True),

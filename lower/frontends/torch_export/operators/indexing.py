@@ -175,6 +175,20 @@ def index_select(node: AtenNode) -> Expr:
     return made if aten_type(node.tensor()).ndim else node.shaped(made)
 
 
+def masked_scatter(node: AtenNode) -> Expr:
+    """The elements of a source, one after another, where a mask holds. A run in which there are too few traps."""
+    x, mask, source = node.tensor(), truth(node, node.tensor("mask")), node.tensor("source")
+    of = aten_type(source)
+    if 0 in of.shape:
+        raise node.unsupported("a source without elements")
+    shape = aten_type(node.call("where", mask, x, x)).shape
+    x, mask = node.stretched(x, *shape), node.stretched(mask, *shape)
+    held = node.shaped(node.cast(mask, INT64), product(shape))
+    place = node.call("multiply", node.call("subtract", node.call("cumsum", held, axis=0), 1), held)
+    taken = node.call("take", node.shaped(source, product(of.shape)), place, axis=0)
+    return node.call("where", mask, node.cast(node.shaped(taken, *shape), aten_type(x).dtype), x)
+
+
 def index_update(how: str) -> AtenRule:
     """Slices put, added or filled in at places along an axis."""
 
@@ -296,6 +310,7 @@ TABLE: dict[str, AtenRule] = {
     "index_put": index_put,
     "index_select": index_select,
     "item": item,
+    "masked_scatter": masked_scatter,
     "masked_select": masked_select,
     "nonzero": nonzero,
     "scatter": scatter,

@@ -7,12 +7,13 @@ are off by is in the bound of `take`, as for ONNX's Resize.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
-from assay.semantics.composed.coordinates import NEAR
+from assay.semantics.composed.coordinates import KEYS, NEAR, cubic_weights
 from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64
 from assay.semantics.graph import Expr
 
@@ -60,11 +61,32 @@ def coordinates(size: int, to: int, factor: float | None, align: bool) -> Array:
     if align:
         return at * ((size - 1) / (to - 1) if to > 1 else 0.0)
     step = 1.0 / factor if factor is not None and factor > 0 else size / to
-    return np.asarray(np.maximum((at + 0.5) * step - 0.5, 0.0))
+    return np.asarray((at + 0.5) * step - 0.5)
 
 
-def interpolated(rank: int) -> AtenRule:
-    """The weighted sum of the elements below and above each coordinate, one axis after another."""
+def linear_taps(size: int, to: int, factor: float | None, align: bool) -> tuple[Array, Array]:
+    """The elements below and above each coordinate, and their weights: [to, 2]."""
+    # along an axis that keeps its size ATen adds each element and no part of itself
+    at = np.arange(to, dtype=np.float64) if size == to else np.maximum(coordinates(size, to, factor, align), 0.0)
+    low = np.minimum(np.floor(at), size - 1)
+    above = low if size == to else np.minimum(low + 1, size - 1)
+    share = np.clip(at - low, 0.0, 1.0)
+    return np.stack([low, above], 1), np.stack([1 - share, share], 1)
+
+
+def cubic_taps(size: int, to: int, factor: float | None, align: bool) -> tuple[Array, Array]:
+    """Two elements below and two above each coordinate, those at the ends for those beyond, and their weights."""
+    at = coordinates(size, to, factor, align)
+    base = np.minimum(np.floor(at), size - 1)
+    share = np.clip(at - base, 0.0, 1.0)
+    step = np.arange(-1, 3)
+    return np.clip(base[:, None] + step, 0, size - 1), cubic_weights(np.abs(share[:, None] - step), KEYS)
+
+
+def interpolated(
+    rank: int, taps: Callable[[int, int, float | None, bool], tuple[Array, Array]], near: float
+) -> AtenRule:
+    """The weighted sum of the elements around each coordinate, one axis after another."""
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor("input" if "input" in node.args else "self")
@@ -73,14 +95,10 @@ def interpolated(rank: int) -> AtenRule:
             raise node.unsupported(f"weights in {of}")
         align = node.flag("align_corners")
         for a, (size, to, factor) in enumerate(zip(*targets(node, rank), strict=True)):
-            # along an axis that keeps its size ATen adds each element and no part of itself
-            at = np.arange(to, dtype=np.float64) if size == to else coordinates(size, to, factor, align)
-            low = np.minimum(np.floor(at), size - 1)
-            above = low if size == to else np.minimum(low + 1, size - 1)
-            places = np.stack([low, above], 1).astype(np.int64)
-            share = np.clip(at - low, 0.0, 1.0)
-            weights = np.stack([1 - share, share], 1).astype(of.numpy).reshape(to, 2, *(1,) * (rank - 1 - a))
-            parts = node.call("take", x, node.constant(places, INT64), axis=a + 2, near=0.0 if size == to else NEAR)
+            places, weights = taps(size, to, factor, align)
+            weights = weights.astype(of.numpy).reshape(*weights.shape, *(1,) * (rank - 1 - a))
+            index = node.constant(places.astype(np.int64), INT64)
+            parts = node.call("take", x, index, axis=a + 2, near=0.0 if size == to else near)
             x = node.call(
                 "sum", node.call("multiply", parts, node.constant(weights, of)), axis=(a + 3,), keepdims=False
             )
@@ -91,6 +109,10 @@ def interpolated(rank: int) -> AtenRule:
 
 TABLE: dict[str, AtenRule] = {
     **{f"upsample_nearest{r}d": nearest(r, exact=False) for r in (1, 2, 3)},
-    **{f"upsample_{n}{r}d": interpolated(r) for r, n in enumerate(("linear", "bilinear", "trilinear"), 1)},
+    **{
+        f"upsample_{n}{r}d": interpolated(r, linear_taps, NEAR)
+        for r, n in enumerate(("linear", "bilinear", "trilinear"), 1)
+    },
+    "upsample_bicubic2d": interpolated(2, cubic_taps, 4 * NEAR),  # Keys' curve is steeper than the straight lines
     **{f"_upsample_nearest_exact{r}d": nearest(r, exact=True) for r in (1, 2, 3)},
 }

@@ -75,3 +75,92 @@ def test_linear_resizing_by_factors() -> None:
             judged(lambda x, f=factor: interpolate(x, scale_factor=f, mode="bilinear"), torch.randn(1, 2, 4, 5))
             == "right"
         )
+
+
+def fine(function: Callable[..., Any], *args: Any) -> None:
+    assert judged(function, *args) in ("right", "open", "undecided")
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_images_at_points(mode: str, padding: str, align: bool) -> None:
+    torch = pytest.importorskip("torch")
+    points = torch.tensor([math.nan, math.inf, -math.inf, 1e6, -1.5, -1, 1, 0.3]).repeat(2, 1).T.reshape(1, 1, 8, 2)
+    points = torch.cat([points, points.flip(2), torch.randn(1, 1, 8, 2)], 1)
+
+    def sampled(x: Any, grid: Any) -> Any:
+        return torch.nn.functional.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=align)
+
+    fine(sampled, torch.randn(1, 2, 3, 4), points)
+    if mode != "bicubic":
+        fine(sampled, torch.randn(1, 2, 2, 1, 4), torch.randn(1, 1, 2, 3, 3) * 1.3)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags(mode: str, last: bool) -> None:
+    """Where the last offset is the end of the indices; elsewhere see specs/findings/torch-2.14.md."""
+    torch = pytest.importorskip("torch")
+    weight, indices = torch.randn(5, 3), torch.tensor([0, 1, 4, 4, 2, 1, 1])
+    weight[1, 0], weight[2, 2], weight[0, 1], weight[3] = math.nan, -math.inf, math.inf, -math.inf
+    for passed in (None, 1, -1):
+
+        def bags(i: Any, w: Any, o: Any, passed: Any = passed) -> Any:
+            function = torch.nn.functional.embedding_bag
+            return function(i, w, o, mode=mode, padding_idx=passed, include_last_offset=last)
+
+        fine(bags, indices, weight, torch.tensor([0, 2, 2, 7]))
+        fine(bags, indices[:0], weight, torch.tensor([0, 0]))
+
+
+def test_windows() -> None:
+    torch = pytest.importorskip("torch")
+    fold, unfold = torch.nn.functional.fold, torch.nn.functional.unfold
+    x = torch.randn(2, 3, 5, 6)
+    x[0, 0, 0, 0], x[0, 1, 2, 2] = math.nan, math.inf
+    ways: list[dict[str, Any]] = [
+        {"kernel_size": 2}, {"kernel_size": (2, 3), "dilation": 2, "padding": (1, 2), "stride": (2, 1)}
+    ]  # fmt: skip
+    for way in ways:
+        fine(lambda x, way=way: unfold(x, **way), x)
+        fine(lambda y, way=way: fold(y, (5, 6), **way), unfold(x, **way))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, math.inf])
+def test_distances(p: float) -> None:
+    torch = pytest.importorskip("torch")
+    a, b = torch.randn(4, 3), torch.randn(30, 3)
+    a[0, 0], a[1, 1], b[0] = math.nan, math.inf, a[3]
+    fine(lambda a, b: torch.cdist(a, b, p=p), a, b)
+    fine(lambda a: torch.pdist(a, p=p), a)
+    fine(lambda a: torch.pdist(a, p=p), a[:1])
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin", "median", "nanmedian", "kthvalue"])
+def test_orders(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    rows = torch.tensor([SPECIAL, [0.0, -0.0] * 6 + [1.0], [2.0, 1.0, 2.0] * 4 + [3.0], [math.nan] * 13])
+    given = (2, 1) if name == "kthvalue" else (1,)
+    for x in (rows, torch.randint(0, 3, (3, 6)), rows[:, :1]):
+        more = given if x.shape[1] > 1 else (1, 1)[: len(given)]
+        fine(lambda x, more=more: tuple(getattr(torch, name)(x, *more)), x)
+    if name.endswith("median"):
+        fine(getattr(torch, name), rows)
+        fine(getattr(torch, name), rows[2])
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("size", [(7, 3), (4, 5), (1, 1)])
+def test_cubic_resizing(size: tuple[int, int], align: bool) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.randn(1, 2, 4, 5)
+    x[0, 0, 0, 0] = math.inf
+    fine(lambda x: torch.nn.functional.interpolate(x, size=size, mode="bicubic", align_corners=align), x)
+
+
+def test_scattered_and_stepped() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(SPECIAL)
+    fine(torch.heaviside, x, x.flip(0))
+    fine(lambda x, m, s: x.masked_scatter(m, s), x, x > 0, x.flip(0))
