@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from assay.semantics.composed.coordinates import KEYS, cubic
 from assay.semantics.composed.maker import Maker
 from assay.semantics.composed.terms import Amount, Term, amount, line
-from assay.semantics.dtypes import INT64
+from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.scalar import Dim
 
 FAR = 2**30
@@ -88,6 +88,7 @@ def _column(t: Term) -> Term:
 def whole(t: Term) -> Term:
     """Whole numbers of a float dtype as int64, in which places are counted exactly. NaN becomes 0, and what is far out
     stays far out."""
+    t = t.cast(FLOAT32) if t.type.dtype.bits < 32 else t
     return t.chosen(t.equal(t), 0.0).at_least(-float(FAR)).at_most(float(FAR)).cast(INT64)
 
 

@@ -1,6 +1,7 @@
 """Images that are read between their elements (specs/lower.md, "torch.export").
 
-PyTorch: torch.nn.functional.grid_sample, and aten/src/ATen/native/GridSamplerUtils.h for the order of its steps.
+PyTorch: torch.nn.functional.grid_sample, and aten/src/ATen/native/GridSamplerUtils.h for the order of its
+steps. Each is in the dtype of the operands, float16 too.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ def grid_sampler(node: AtenNode) -> Expr:
     if kind == "cubic" and rank == 3:
         raise node.wrong("its mode is bicubic for 3 spatial axes; bilinear or nearest is wanted")
     aligned = node.flag("align_corners")
-    coordinates = term(node, node.work(grid))
+    coordinates = term(node, grid)
     reads = []
     for k, size in enumerate(x.shape[2:]):
         at = unscaled(coordinates.picked(rank - 1 - k, by.ndim - 1), size, aligned=aligned)
         reads.append(_reads(at, size, kind, padding, aligned))
-    image = term(node, given if kind == "nearest" else node.work(given))
+    image = term(node, given)
     found = sampled_elements(image.node, channels_last(image), reads, by.shape[:-1])
     found = found.shaped(*by.shape[:-1], x.shape[1]) if kind == "nearest" else summed(found, reads)
     return node.cast(channels_first(found).expr, x.dtype)
