@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assay.semantics.composed.coordinates import KEYS, cubic
 from assay.semantics.composed.maker import Maker
-from assay.semantics.composed.terms import Amount, Term, amount, line
+from assay.semantics.composed.terms import Amount, Term, amount_of, line
 from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.scalar import Dim
 
@@ -66,7 +66,7 @@ def weighed(values: Term, axes: Sequence[Reads]) -> Term:
     return values
 
 
-def summed(values: Term, axes: Sequence[Reads]) -> Term:
+def between(values: Term, axes: Sequence[Reads]) -> Term:
     """[*points, *places, C] as the weighted sums [*points, C], one axis of places after another."""
     for k in reversed(range(len(axes))):
         weights, last = axes[k].weights, values.type.ndim - 2
@@ -105,7 +105,7 @@ def channels_first(x: Term) -> Term:
 def unscaled(at: Term, size: Dim, *, aligned: bool) -> Term:
     """Coordinates from -1 to 1 along an axis as places: of the outer edges of its elements, or with `aligned` of the
     middles of the first and the last."""
-    length = amount(at.node, size, at.type.dtype)
+    length = amount_of(at.node, size, at.type.dtype)
     at = at + 1
     return at * 0.5 * (length - 1) if aligned else (at * length - 1) * 0.5
 
@@ -125,7 +125,7 @@ def around(at: Term, size: Dim, kind: str, padding: str, *, aligned: bool) -> Re
 
 
 def _reads(places: Term, size: Dim, padding: str, weights: Term | None = None, *, aligned: bool) -> Reads:
-    last = amount(places.node, size, INT64) - 1
+    last = amount_of(places.node, size, INT64) - 1
     if padding == "zeros":
         inside = (places >= 0) & (places <= last)
         return Reads(places.chosen(inside, 0), inside, weights)

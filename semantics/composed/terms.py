@@ -117,7 +117,7 @@ def line(node: Maker, size: Dim, of: DType = FLOAT64) -> Term:
     return Term(node, node.call("arange", size=size, dtype=of.name))
 
 
-def amount(node: Maker, size: Dim, of: DType = FLOAT64) -> Amount:
+def amount_of(node: Maker, size: Dim, of: DType = FLOAT64) -> Amount:
     """A size as a number of a formula, measured by the run where it is a symbol."""
     if isinstance(size, int):
         return float(size)

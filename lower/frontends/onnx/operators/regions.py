@@ -13,14 +13,14 @@ from assay.lower.frontends.onnx.operators.quantization import wide
 from assay.semantics.composed.sampling import (
     FAR,
     Reads,
+    between,
     channels_first,
     channels_last,
     sampled_elements,
-    summed,
     weighed,
     whole,
 )
-from assay.semantics.composed.terms import Amount, Term, amount, line
+from assay.semantics.composed.terms import Amount, Term, amount_of, line
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
@@ -58,7 +58,7 @@ class _Samples:
 def _samples(node: Node, start: Term, length: Term, bins: int, ratio: int, size: Dim) -> _Samples:
     """Samples at the middles of equal parts of each bin, `ratio` of them, or as many as the bin is long."""
     of, (regions,) = start.type.dtype, start.type.shape
-    limit = amount(node, size, of)
+    limit = amount_of(node, size, of)
     part = length / bins
     count: Amount = float(ratio)
     most: Dim = ratio
@@ -76,7 +76,7 @@ def _samples(node: Node, start: Term, length: Term, bins: int, ratio: int, size:
     at = at.at_least(0.0).chosen(inside, 0.0)
     low = at.floor().at_most(limit - 1)
     rest = (at - low).chosen(low < limit - 1, 0.0).shaped(regions, bins, most, 1)
-    last = amount(node, size, INT64) - 1
+    last = amount_of(node, size, INT64) - 1
     places = (whole(low).shaped(regions, bins, most, 1) + line(node, 2, INT64)).at_most(last)
     weights = abs(1 - line(node, 2, of) - rest)
     weights = weights.chosen(inside.shaped(regions, bins, most, 1), 0.0)
@@ -116,7 +116,7 @@ def roi_align(node: Node) -> Expr:
     source = channels_last(Term(node, node.cast(node[0], rois.type.dtype)))
     image = Term(node, node.cast(node[2], INT64)).shaped(regions, 1, 1)
     values = sampled_elements(node, source, reads, (regions, *shape), image)
-    y = _mean(summed(values, reads), axes) if mode == "avg" else _highest(weighed(values, reads), axes)
+    y = _mean(between(values, reads), axes) if mode == "avg" else _highest(weighed(values, reads), axes)
     return node.cast(channels_first(y).expr, x.dtype)
 
 
@@ -167,7 +167,7 @@ def max_roi_pool(node: Node) -> Expr:
         raise node.wrong(f"pooled_shape is {bins}; two numbers of at least 1 are wanted")
     reads, empty = [], []
     for k in range(2):
-        size = amount(node, x.shape[k + 2], INT64)
+        size = amount_of(node, x.shape[k + 2], INT64)
         start, end = (_rounded(rois.picked(c, 1) * node.attrs["spatial_scale"]) for c in (2 - k, 4 - k))
         length, start = (end - start + 1).at_least(1).shaped(regions, 1), start.shaped(regions, 1)
         number = line(node, bins[k], INT64).shaped(1, bins[k])

@@ -22,7 +22,7 @@ from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.lower.frontends.onnx.operators.quantization import saturated, wide
 from assay.lower.frontends.onnx.terms import folded
 from assay.semantics.composed.coordinates import KEYS, NEAR, cubic
-from assay.semantics.composed.terms import Amount, Term, amount, line
+from assay.semantics.composed.terms import Amount, Term, amount_of, line
 from assay.semantics.dtypes import FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div
@@ -72,7 +72,7 @@ class _Axis:
 
 def _coordinates(node: Node, axis: _Axis, transform: str) -> Term:
     """For each place of the result its coordinate in the operand, in float64."""
-    place, size, count = line(node, axis.count), amount(node, axis.size), amount(node, axis.count)
+    place, size, count = line(node, axis.count), amount_of(node, axis.size), amount_of(node, axis.count)
     length = count if axis.scale is None else size * axis.scale
 
     def back(at: Term) -> Term:
@@ -138,7 +138,7 @@ def _taps(node: Node, at: Term, axis: _Axis, way: _Way) -> tuple[Term, Term]:
     weights = (1 - distance).at_least(0.0) if way.mode == "linear" else cubic(distance, way.cubic)
     places = base + step
     if way.exclude:
-        inside = (places >= 0.0) & (places <= amount(node, axis.size) - 1)
+        inside = (places >= 0.0) & (places <= amount_of(node, axis.size) - 1)
         weights = weights.chosen(inside, 0.0)
     if way.exclude or way.antialias:
         total = weights.sum(1, keep=True)
@@ -160,7 +160,7 @@ def _narrow(node: Node, axis: _Axis) -> float:
 def _resized(node: Node, x: Term, axis: _Axis, way: _Way) -> tuple[Term, Term | None]:
     """`x` resized along an axis, and where its places are beyond the operand, if that matters."""
     at = _coordinates(node, axis, way.transform)
-    last = amount(node, axis.size) - 1
+    last = amount_of(node, axis.size) - 1
     beyond = (at < 0.0) | (at > last) if way.transform == "tf_crop_and_resize" else None
     rest = (1,) * (x.type.ndim - 1 - axis.number)
     if beyond is not None:

@@ -15,14 +15,14 @@ from assay.lower.frontends.onnx.operators.contraction import pads_of, per_axis
 from assay.lower.frontends.onnx.operators.quantization import saturated, wide
 from assay.semantics.composed.sampling import (
     around,
+    between,
     channels_first,
     channels_last,
     mirrored,
     sampled_elements,
-    summed,
     unscaled,
 )
-from assay.semantics.composed.terms import Term, amount, line
+from assay.semantics.composed.terms import Term, amount_of, line
 from assay.semantics.dtypes import DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import show_shapes
@@ -48,7 +48,7 @@ def grid_sample(node: Node) -> Expr:
     for k in range(rank):
         aligned, size = bool(node.attrs["align_corners"]), x.shape[k + 2]
         at = unscaled(coordinates.picked(rank - 1 - k, grid.ndim - 1), size, aligned=aligned)
-        last = amount(node, size, at.type.dtype) - 1
+        last = amount_of(node, size, at.type.dtype) - 1
         if padding == "border" and kind == "linear":  # elsewhere only the places are moved, as in ONNX Runtime
             at = at.at_least(0.0).at_most(last)
         elif padding == "reflection" and kind != "nearest":
@@ -60,7 +60,7 @@ def grid_sample(node: Node) -> Expr:
         found = sampled_elements(node, channels_last(Term(node, node[0])), reads, points)
         return channels_first(found.shaped(*points, x.shape[1])).expr
     found = sampled_elements(node, channels_last(Term(node, node.cast(node[0], wide(to)))), reads, points)
-    y = channels_first(summed(found, reads)).expr
+    y = channels_first(between(found, reads)).expr
     return saturated(node, y, None, to) if to.is_integer else node.cast(y, to)
 
 
@@ -99,7 +99,7 @@ def deform_conv(node: Node) -> Expr:
         )
         for k in range(rank)
     ]  # fmt: skip
-    found = summed(sampled_elements(node, channels_last(source), reads, (many, elements, *points)), reads)
+    found = between(sampled_elements(node, channels_last(source), reads, (many, elements, *points)), reads)
     if node.has(4):
         _fits(node, 4, (images, offsets * elements, *points))
         found = found * Term(node, node.cast(node[4], wider)).shaped(many, elements, *points, 1)

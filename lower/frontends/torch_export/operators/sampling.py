@@ -11,14 +11,14 @@ from assay.lower.frontends.torch_export.operators.composed import term
 from assay.semantics.composed.sampling import (
     Reads,
     around,
+    between,
     channels_first,
     channels_last,
     mirrored,
     sampled_elements,
-    summed,
     unscaled,
 )
-from assay.semantics.composed.terms import Term, amount
+from assay.semantics.composed.terms import Term, amount_of
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim, provably_equal
 
@@ -47,7 +47,7 @@ def grid_sampler(node: AtenNode) -> Expr:
         reads.append(_reads(at, size, kind, padding, aligned))
     image = term(node, given)
     found = sampled_elements(image.node, channels_last(image), reads, by.shape[:-1])
-    found = found.shaped(*by.shape[:-1], x.shape[1]) if kind == "nearest" else summed(found, reads)
+    found = found.shaped(*by.shape[:-1], x.shape[1]) if kind == "nearest" else between(found, reads)
     return node.cast(channels_first(found).expr, x.dtype)
 
 
@@ -65,7 +65,7 @@ def _reads(at: Term, size: Dim, kind: str, padding: str, aligned: bool) -> Reads
         at = at.chosen(at.equal(at), -2.0)  # NaN is nowhere
     if kind == "cubic" or padding == "zeros":
         return around(at, size, kind, padding, aligned=aligned)
-    last = amount(at.node, size, at.type.dtype) - 1
+    last = amount_of(at.node, size, at.type.dtype) - 1
     if padding == "reflection":
         at = mirrored(at, last, 0.0 if aligned else 0.5)
     at = at.chosen(at.equal(at), 0.0).at_least(0.0).at_most(last)
