@@ -32,7 +32,7 @@ from assay.verify.oracle.left_open import Silence
 from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integers
 from assay.verify.oracle.tensor_names import Named
 from assay.verify.oracle.verdict import worst_exact
-from assay.verify.oracle.walk import BoundedRun, OpenWalk
+from assay.verify.oracle.walk import NO_MAKER, BoundedRun, OpenWalk
 
 Array = np.ndarray[Any, Any]
 MADE, HELD, FUNCTION = "constructor", "held", "a function"
@@ -103,7 +103,7 @@ class Expected:
         for name, value in found.items():
             self.is_followed |= made[name] is not value
             if made[name] is not value and id(value) in self.walk.makers:
-                self.walk.makers[id(made[name])] = made[name], self.walk.makers[id(value)][1]
+                self.walk.makers[id(made[name])] = made[name], *self.walk.makers[id(value)][1:]
         return made
 
     def _known_run(self) -> FollowedRun | None:
@@ -232,8 +232,8 @@ class Expected:
             allowed, given, path = kept[name]
             if not finding.wrong or name not in leaves or not hasattr(allowed, "dtype") or given is None:
                 continue
-            _, by = strict.walk.makers.get(id(allowed), (None, None))
-            zeros = of_zeros(by, 0) if by is not None else None
+            _, by, index = strict.walk.makers.get(id(allowed), NO_MAKER)
+            zeros = of_zeros(by, index) if by is not None else None
             wide, standing = (leaves[name][0], ()) if zeros is None else zeros
             again = partial(strict._judge, name, allowed, path=path)
             found[name] = with_zeros(finding, allowed, wide, np.asarray(given), again, standing)
@@ -250,8 +250,8 @@ class Expected:
         got = np.asarray(given)
         if self.named.is_sizeless(name, allowed, got):
             return TensorFinding(name, BITWISE)
-        _, by = self.walk.makers.get(id(allowed), (None, None))
-        finding = judge_result(name, by, allowed, got, self.accepts)
+        _, by, index = self.walk.makers.get(id(allowed), NO_MAKER)
+        finding = judge_result(name, by, allowed, got, self.accepts, index)
         if finding.layer in (BITWISE, INTEGERS) or finding.wrong or self.accepts.shortens:
             return finding
         only = _at(self.module, self.exact, path)

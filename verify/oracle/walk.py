@@ -34,6 +34,9 @@ Array = np.ndarray[Any, Any]
 Places = dict[int, list[tuple[str, int | None]]]
 """For a call, by identity: the tensors that are its result, or field `index` of it."""
 
+NO_MAKER = None, None, 0
+"""What stands for a value of which it is not known how it was made."""
+
 
 def places(module: Module, tensors: Mapping[str, Expr]) -> Places:
     """Which call of main makes which of the named tensors. Inputs, constants, results of choices and
@@ -68,7 +71,7 @@ class BoundedRun:
     flushing: bool = False
     findings: dict[str, TensorFinding] = field(default_factory=dict)
     """In the order of evaluation."""
-    makers: dict[int, tuple[Value, Applied]] = field(default_factory=dict)
+    makers: dict[int, tuple[Value, Applied, int]] = field(default_factory=dict)
     """Results that come of operands known exactly, or of a decision, and how; for judging outputs that are such
     results."""
     kept: Kept = field(default_factory=Kept)
@@ -118,8 +121,8 @@ class BoundedRun:
         result = carried_over(before, self.settled(by, before, judged))
         if not any(t in self.theirs for t, _ in judged):
             if by.known is not None or (op is not None and op.name in DECIDES):
-                for part in result if isinstance(result, tuple) else (result,):
-                    self.makers[id(part)] = part, by
+                for k, part in enumerate(result if isinstance(result, tuple) else (result,)):
+                    self.makers[id(part)] = part, by, k
             return self.inside.hold(node, self.kept.carry(result) if self.accepts.holds else result, within)
         several = isinstance(result, tuple)
         parts = list(result) if several else [result]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
@@ -120,3 +121,19 @@ def test_a_cast_of_float32_shows_its_numbers_alone() -> None:
     x, d = np.array([1, 2], F32), np.array([1e-8, 1e-7], F32)
     assert outcome(proto, {"x": x, "d": d}, {"y": (x + d).astype(np.float64)}) == "right"
     assert outcome(proto, {"x": x, "d": d}, {"y": x.astype(np.float64) + d}) == "wrong"
+
+
+@pytest.mark.parametrize("first", [2, 3])
+def test_each_part_of_a_split_is_held_to_itself(first: int) -> None:
+    """Where they are held, each part of whole numbers has one right result: the second was compared with the first."""
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["": 21]>
+        g (float16[2, 6] x) => (float16[2, A] a, float16[2, B] b) {{
+            k = Constant<value_ints = [{first}, {6 - first}]>() a, b = Split<axis = 1>(x, k)
+        }}"""
+    )
+    x = np.arange(12).reshape(2, 6).astype(F16)
+    parts = {"a": x[:, :first], "b": x[:, first:]}
+    oracle = oracle_of(subject_of_model(proto), Accepts(wider=True, holds=True))
+    assert oracle.judge({"x": x}, parts).outcome == "right"
+    assert oracle.judge({"x": x}, {**parts, "b": parts["b"] + F16(1)}).outcome == "wrong"
