@@ -102,14 +102,7 @@ class TorchWalk(ExportWalk[TorchValue, Bound]):
         main = self.anf(self.module.main)
         self.active = [id(self.module.main)]
         at = self.bound(main, [TorchValue(a) for a in args], None)
-        lets, last = graph.let_chain(main.body)
-
-        def whole() -> Task[TorchItem]:
-            yield self.bindings(lets, at)
-            item: TorchItem = yield self.value(last, at)
-            return item
-
-        return [v.tensor for v in values_of(run_task(whole()))], at.sizes
+        return [v.tensor for v in values_of(run_task(self.body(main.body, at)))], at.sizes
 
     # --- what the language says
 
@@ -188,17 +181,26 @@ class TorchWalk(ExportWalk[TorchValue, Bound]):
         if self.traced:
             there = self.captured([(function, at.outer)])
 
+            def block(part: Callable[[TorchActivation], Task[TorchItem]]) -> Callable[..., tuple[Any, ...]]:
+                def traced(*operands: Any) -> tuple[Any, ...]:
+                    inside = self.bound(function, [*map(TorchValue, operands[: len(state)])], at.outer)
+                    return self.region(there, operands[len(state) :], part(inside))
+
+                return traced
+
+            def after(inside: TorchActivation) -> Task[TorchItem]:
+                yield self.decided(loop, inside)
+                item: TorchItem = yield self.again(loop, inside)
+                return item
+
+            decides = block(lambda inside: self.decided(loop, inside))
+
             def test(*operands: Any) -> Any:
-                inside = self.bound(function, [*map(TorchValue, operands[: len(state)])], at.outer)
-                (found,) = self.region(there, operands[len(state) :], self.decided(loop, inside))
+                (found,) = decides(*operands)
                 return found if loop.goes_on else found.logical_not()
 
-            def after(*operands: Any) -> Any:
-                inside = self.bound(function, [*map(TorchValue, operands[: len(state)])], at.outer)
-                return self.region(there, operands[len(state) :], self.again(loop, inside, self.decided(loop, inside)))
-
             carried, others = tuple(v.tensor.clone() for v in state), tuple(v.tensor for v in there)
-            given = self.torch.ops.higher_order.while_loop(test, after, carried, others)
+            given = self.torch.ops.higher_order.while_loop(test, block(after), carried, others)
             at = self.bound(function, [*map(TorchValue, given)], at.outer)
             yield self.bindings(loop.before, at)
         else:
@@ -214,21 +216,16 @@ class TorchWalk(ExportWalk[TorchValue, Bound]):
         item: TorchItem = yield self.value(loop.condition, at)
         return item
 
-    def again(self, loop: TailLoop, at: TorchActivation, first: Task[TorchItem] | None = None) -> Task[TorchItem]:
-        """The state behind a round, behind what decides: `first`, or what ran before."""
-        if first is not None:
-            yield first
+    def again(self, loop: TailLoop, at: TorchActivation) -> Task[TorchItem]:
+        """The state behind a round that was decided."""
         yield self.bindings(loop.round, at)
         return tuple((yield self.values(loop.again, at)))
 
     def region(self, there: Sequence[TorchValue], operands: Sequence[Any], task: Task[TorchItem]) -> tuple[Any, ...]:
         """The tensors that a block gives which is traced, copied: none may be an operand. In it the values from outside
         are its operands."""
-        active = list(self.active)
         with standing_for(there, operands):
-            made = run_task(task)
-            self.active = active  # a failure is the end of all
-            return tuple(v.tensor.clone() for v in values_of(made))
+            return tuple(v.tensor.clone() for v in values_of(run_task(task)))
 
     def captured(self, parts: Sequence[Part]) -> list[TorchValue]:
         """The tensors from outside that blocks and functions use, and constants."""

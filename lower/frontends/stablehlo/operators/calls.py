@@ -16,8 +16,6 @@ from assay.semantics.graph import Expr
 from assay.semantics.tasks import Task
 
 _NUMBERED = re.compile(r"\{(\d{1,4})\}", re.ASCII)
-NOTES = ("Sharding", "annotate_device_placement")
-"""Custom calls that only say where a value lives."""
 
 
 def constant(node: HloNode) -> Expr:
@@ -51,17 +49,9 @@ def custom_call(node: HloNode) -> Any:
     """A comparison of StableHLO's own tests, a routine of LAPACK, windows whose sizes operands say, or a note. Another
     is implementation-defined, and refused by name."""
     target = name_of(node, "call_target_name", "callee")
-    if target in CALLED:
-        return CALLED[target](node)
-    if target in LAPACK:
-        return LAPACK[target](node)
-    if target in NOTES:
-        return list(node.args)
-    if target == "shape_assertion":
-        return shape_assertion(node)
-    if target == "stablehlo.dynamic_reduce_window":
-        return dynamic_reduce_window(node)
-    raise Unsupported(f"the custom call @{target} is not handled", label="stablehlo.C3")
+    if target not in CUSTOM:
+        raise Unsupported(f"the custom call @{target} is not handled", label="stablehlo.C3")
+    return CUSTOM[target](node)
 
 
 def shape_assertion(node: HloNode) -> list[Expr]:
@@ -101,6 +91,21 @@ def token(node: HloNode) -> Expr:
     """A token: lets are in the order of the text, so there is nothing in it."""
     return node.builder.named(graph.tuple_of(), "token")
 
+
+def noted(node: HloNode) -> list[Expr]:
+    """The operands: the call only says where they live."""
+    return list(node.args)
+
+
+CUSTOM: dict[str, HloRule] = {
+    **CALLED,
+    **LAPACK,
+    "Sharding": noted,
+    "annotate_device_placement": noted,
+    "shape_assertion": shape_assertion,
+    "stablehlo.dynamic_reduce_window": dynamic_reduce_window,
+}
+"""By the name of what is called."""
 
 TABLE: dict[str, HloRule] = {
     "func.call": call,

@@ -81,6 +81,12 @@ def counts_of(node: HloNode, shape: Sequence[Dim], w: Windows) -> list[Dim]:
     return counts
 
 
+def places_of(node: HloNode, count: Dim, w: Windows, axis: int) -> Expr:
+    """Where the elements of each of `count` windows are along an axis of a padded tensor: [count, size]."""
+    starts = node.shaped(node.call("multiply", node.line(count), w.strides[axis]), count, 1)
+    return node.call("add", starts, node.call("multiply", node.line(w.sizes[axis]), w.dilation[axis]))
+
+
 def windowed(node: HloNode, x: Expr, w: Windows) -> Expr:
     """The windows of a padded tensor: for each of its axes the windows, then the elements of one."""
     rank = tensor_of(x).ndim
@@ -89,9 +95,7 @@ def windowed(node: HloNode, x: Expr, w: Windows) -> Expr:
         if w.sizes[a] == 1 and w.strides[a] == 1:
             x = node.shaped(x, *tensor_of(x).shape[: a + 1], 1, *tensor_of(x).shape[a + 1 :])
             continue
-        starts = node.shaped(node.call("multiply", node.line(counts[a]), w.strides[a]), counts[a], 1)
-        places = node.call("add", starts, node.call("multiply", node.line(w.sizes[a]), w.dilation[a]))
-        x = node.call("take", x, places, axis=a)
+        x = node.call("take", x, places_of(node, counts[a], w, a), axis=a)
     return node.call("permute_dims", x, axes=(*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)))
 
 
@@ -138,9 +142,7 @@ def gathered(node: HloNode, x: Expr, init: Expr, w: Windows, lows: Sequence[Expr
     counts = counts_of(node, [simplify(low + d + high) for d, (low, high) in zip(shape, w.pads, strict=True)], w)
     everywhere: Expr | None = None
     for a in reversed(range(rank)):
-        starts = node.shaped(node.call("multiply", node.line(counts[a]), w.strides[a]), counts[a], 1)
-        places = node.call("add", starts, node.call("multiply", node.line(w.sizes[a]), w.dilation[a]))
-        places = node.call("subtract", places, lows[a])
+        places = node.call("subtract", places_of(node, counts[a], w, a), lows[a])
         last = node.call("subtract", node.amount(shape[a]), 1)
         inside = node.call("logical_and", node.call("greater_equal", places, 0), node.call("less_equal", places, last))
         x = node.call("take", x, node.call("maximum", node.call("minimum", places, last), 0), axis=a)

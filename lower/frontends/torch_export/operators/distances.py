@@ -6,11 +6,10 @@ taken.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
+from assay.lower.frontends.torch_export.operators.reduction import norm
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import broadcast_shapes
@@ -22,21 +21,14 @@ IF_MANY, ALWAYS, NEVER = range(3)
 """When distances for p = 2 come from products of matrices."""
 
 
-def norm(node: AtenNode, x: Expr, p: float) -> Expr:
-    """The p-norm along the last axis."""
-    axis = (aten_type(x).ndim - 1,)
-    size = node.call("abs", x)
-    if p == 0:
-        there = node.cast(node.call("not_equal", size, 0), aten_type(x).dtype)
-        there = node.call("where", node.call("equal", size, size), there, size)  # NaN stays
-        return node.call("sum", there, axis=axis, keepdims=False)
-    if p == 1:
-        return node.call("sum", size, axis=axis, keepdims=False)
-    if p == 2:
-        return node.call("sqrt", node.call("sum", node.call("multiply", x, x), axis=axis, keepdims=False))
-    if math.isinf(p):
-        return node.call("max", size, axis=axis, keepdims=False)
-    return node.call("power", node.call("sum", node.call("power", size, p), axis=axis, keepdims=False), 1 / p)
+def distance(node: AtenNode, x: Expr, p: float) -> Expr:
+    """The p-norm of differences along the last axis; NaN where one is."""
+    axes = (aten_type(x).ndim - 1,)
+    if p != 0:
+        return norm(node, x, p, axes, False)
+    there = node.cast(node.call("not_equal", x, 0), aten_type(x).dtype)
+    there = node.call("where", node.call("equal", x, x), there, x)
+    return node.call("sum", there, axis=axes, keepdims=False)
 
 
 def power_of(node: AtenNode) -> float:
@@ -62,7 +54,7 @@ def cdist(node: AtenNode) -> Expr:
         return _by_products(node, a, b)
     a = node.shaped(a, *s[:-1], 1, s[-1])
     b = node.shaped(b, *t[:-2], 1, *t[-2:])
-    return norm(node, node.call("subtract", a, b), p)
+    return distance(node, node.call("subtract", a, b), p)
 
 
 def _by_products(node: AtenNode, a: Expr, b: Expr) -> Expr:
@@ -92,7 +84,7 @@ def pdist(node: AtenNode) -> Expr:
     if width == 0:
         return node.full((len(first),), 0, of.dtype)
     a, b = (node.call("take", x, node.constant(v, INT64), axis=0) for v in (first, second))
-    return norm(node, node.call("subtract", a, b), p)
+    return distance(node, node.call("subtract", a, b), p)
 
 
 TABLE: dict[str, AtenRule] = {

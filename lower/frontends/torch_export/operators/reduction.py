@@ -179,26 +179,28 @@ def logsumexp(node: AtenNode) -> Expr:
     return node.cast(y if kept(node) else node.shaped(y, *shape), of)
 
 
-def vector_norm(node: AtenNode) -> Expr:
+def norm(node: AtenNode, x: Expr, power: float, axes: tuple[int, ...], keep: bool) -> Expr:
     """(sum |x|^p)^(1/p) along axes."""
+    size = node.call("abs", x)
+    if math.isinf(power):
+        return node.call("max" if power > 0 else "min", size, axis=axes, keepdims=keep)
+    if power == 0:
+        there = node.cast(node.call("not_equal", size, 0), aten_type(size).dtype)
+        return node.call("sum", there, axis=axes, keepdims=keep)
+    if power == 1:
+        return node.call("sum", size, axis=axes, keepdims=keep)
+    if power == 2:
+        return node.call("sqrt", node.call("sum", node.call("multiply", size, size), axis=axes, keepdims=keep))
+    total = node.call("sum", node.call("power", size, power), axis=axes, keepdims=keep)
+    return node.call("power", total, 1 / power)
+
+
+def vector_norm(node: AtenNode) -> Expr:
+    """The norm of a tensor along axes."""
     x = node.tensor()
     power = float(node.number("ord" if "ord" in node.args else "p", 2))
     to = node.dtype(aten_type(x).dtype)
-    size = node.call("abs", node.work(node.cast(x, to)))
-    axes, keep = node.axes(aten_type(x).ndim), kept(node)
-    if math.isinf(power):
-        y = node.call("max" if power > 0 else "min", size, axis=axes, keepdims=keep)
-    elif power == 0:
-        y = node.call(
-            "sum", node.cast(node.call("not_equal", size, 0), aten_type(size).dtype), axis=axes, keepdims=keep
-        )
-    elif power == 1:
-        y = node.call("sum", size, axis=axes, keepdims=keep)
-    elif power == 2:
-        y = node.call("sqrt", node.call("sum", node.call("multiply", size, size), axis=axes, keepdims=keep))
-    else:
-        total = node.call("sum", node.call("power", size, power), axis=axes, keepdims=keep)
-        y = node.call("power", total, 1 / power)
+    y = norm(node, node.work(node.cast(x, to)), power, node.axes(aten_type(x).ndim), kept(node))
     return node.cast(y, to)
 
 
