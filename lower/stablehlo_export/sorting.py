@@ -17,7 +17,8 @@ Before = Callable[[list[HloValue]], HloValue]
 def sorted_by(use: HloUse, xs: Sequence[HloValue], axis: int, before: Before) -> list[HloValue]:
     """The operands with the elements of an axis in an order; equal ones stay in theirs."""
     region = use.region([x.dtype for x in xs for _ in range(2)], lambda p: [before(p)])
-    attrs = {"dimension": f"{axis} : i64", "is_stable": "true"}
+    stable = "true" if use.attrs.get("stable", True) else "false"
+    attrs = {"dimension": f"{axis} : i64", "is_stable": stable}
     return use.writer.op("stablehlo.sort", xs, [(x.shape, x.dtype) for x in xs], attrs, [region])
 
 
@@ -31,7 +32,7 @@ def below(use: HloUse, a: HloValue, b: HloValue) -> HloValue:
 
 
 def topk(use: HloUse) -> HloResults:
-    """The first of all elements in order; of equal ones the first comes first, for the sort is stable."""
+    """The first of all elements in order; of equal ones the first comes first, where the sort is stable."""
     (x,) = use.args
     axis, k = use.axis(), use.attrs["k"]
     use.number(x.shape[axis], "the axis that is sorted")

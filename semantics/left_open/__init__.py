@@ -51,6 +51,15 @@ class OperatorUse:
         """Whether the first result is of a float dtype."""
         return dtype(self.results[0].dtype).is_float
 
+    @property
+    def has_nan(self) -> bool:
+        """Whether some operand of a float operator is NaN somewhere."""
+        return self.is_float and any(dtype(a.dtype).is_float and bool(np.isnan(a).any()) for a in self.operands)
+
+    def rows_with_nan(self, axis: int) -> Flags:
+        """Which rows along an axis, which stays, of the first operand have a NaN."""
+        return np.asarray(np.isnan(self.operands[0]).any(axis=axis, keepdims=True))
+
     def ends(self, place: int) -> tuple[Array, Array]:
         """The least and the greatest number that each element of a float operand may be."""
         if place in self.inexact:

@@ -9,14 +9,10 @@ import numpy as np
 
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.left_open import Array, Fields, Flags, Opening, OperatorUse
+from assay.semantics.left_open.order import same_elements
 from assay.semantics.ops import operator
 
 Find = Callable[[OperatorUse], Iterator[Opening]]
-
-
-def _no_number(u: OperatorUse) -> bool:
-    """Whether some operand is NaN."""
-    return u.is_float and any(dtype(a.dtype).is_float and bool(np.isnan(a).any()) for a in u.operands)
 
 
 Ends = tuple[Array, Array]
@@ -45,7 +41,7 @@ def _element_of(*operands: Ends) -> Callable[[Array, Fields], Flags]:
 
 def nan_of_two(u: OperatorUse) -> Iterator[Opening]:
     """maximum and minimum, and Max and Min of ONNX: some of the numbers are NaN, and any other may come out."""
-    if _no_number(u):
+    if u.has_nan:
         yield _one_of([u.ends(i) for i in range(len(u.operands))], u.results[0].shape)
 
 
@@ -70,7 +66,7 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
     """nn.relu, clip, and operators of ONNX that have bounds: a bound may come out in place of NaN; and where a bound is
     NaN the number, or the other. Where such a bound is only a part of a formula, NaN stands in another part, and comes
     out."""
-    if not _no_number(u):
+    if not u.has_nan:
         return
     x, *bounds = u.operands
     if u.operator in WITHIN:
@@ -92,7 +88,7 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
 def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
     """max, min, and maxima over windows: NaN, or a number among what is taken; of nothing but NaN, where an accumulator
     begins."""
-    if not _no_number(u):
+    if not u.has_nan:
         return
     (x,) = u.operands
     value = operator(u.operator).value
@@ -115,7 +111,7 @@ def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
 
 def nan_in_scatter(u: OperatorUse) -> Iterator[Opening]:
     """scatter_nd with max or min: NaN, or one of the numbers that meet in the place."""
-    if u.attrs["reduction"] not in ("max", "min") or not _no_number(u):
+    if u.attrs["reduction"] not in ("max", "min") or not u.has_nan:
         return
     indices, met = u.operands[1], (u.ends(0), u.ends(2))
     value = operator("scatter_nd").value
@@ -136,7 +132,7 @@ def updates_that_meet(u: OperatorUse) -> Iterator[Opening]:
     places = np.asarray(operator("gather_nd").value({}, numbers, indices)).reshape(-1)
     given, last = updates.reshape(-1), u.results[0].reshape(-1)
     twice = np.zeros(x.size, bool)
-    twice[places[~_same(given, last[places])]] = True
+    twice[places[~same_elements(given, last[places])]] = True
     meets = twice[places]
     places, given = places[meets], given[meets]
     low, high = last.copy(), last.copy()
@@ -145,15 +141,11 @@ def updates_that_meet(u: OperatorUse) -> Iterator[Opening]:
 
     def only(got: Array, _: Fields) -> Flags:
         found = np.zeros(x.size, bool)
-        np.logical_or.at(found, places, _same(got.reshape(-1)[places], given))
+        np.logical_or.at(found, places, same_elements(got.reshape(-1)[places], given))
         return found.reshape(x.shape)
 
     nan = dtype(x.dtype).is_float and bool(np.isnan(given).any())
     yield Opening(twice.reshape(x.shape), low.reshape(x.shape), high.reshape(x.shape), nan, only)
-
-
-def _rows_with_nan(u: OperatorUse, axis: int) -> Flags:
-    return np.asarray(np.isnan(u.operands[0]).any(axis=axis, keepdims=True))
 
 
 def nan_in_places(u: OperatorUse) -> Iterator[Opening]:
@@ -162,7 +154,7 @@ def nan_in_places(u: OperatorUse) -> Iterator[Opening]:
         return
     (x,) = u.operands
     axis = u.attrs.get("axis", 0) % x.ndim
-    rows = _rows_with_nan(u, axis)
+    rows = u.rows_with_nan(axis)
     where = np.broadcast_to(rows.reshape(u.results[0].shape), u.results[0].shape)
     last = np.full(where.shape, x.shape[axis] - 1, np.int64)
     yield Opening(where, np.zeros(where.shape, np.int64), last)
@@ -170,7 +162,7 @@ def nan_in_places(u: OperatorUse) -> Iterator[Opening]:
 
 def nan_in_hardmax(u: OperatorUse) -> Iterator[Opening]:
     """Hardmax: the one may stand at any place of a row that has a NaN, or at none."""
-    if not _no_number(u):
+    if not u.has_nan:
         return
     (x,) = u.operands
     axis = u.attrs.get("axis", -1) % x.ndim
@@ -179,7 +171,7 @@ def nan_in_hardmax(u: OperatorUse) -> Iterator[Opening]:
         zeros = np.zeros(x.shape, x.dtype)
         yield Opening(np.broadcast_to(rows, x.shape), zeros, zeros + x.dtype.type(1))
         return
-    where = np.broadcast_to(_rows_with_nan(u, axis), x.shape)
+    where = np.broadcast_to(u.rows_with_nan(axis), x.shape)
 
     def one(got: Array, _: Fields) -> Flags:
         ones = np.sum(got.astype(np.float64), axis=axis, keepdims=True)
@@ -187,95 +179,6 @@ def nan_in_hardmax(u: OperatorUse) -> Iterator[Opening]:
 
     zeros = np.zeros(x.shape, x.dtype)
     yield Opening(where, zeros, zeros + x.dtype.type(1), only=one)
-
-
-# --- the order of the k largest ---------------------------------------------------------------------------------
-
-
-def topk_unsorted(u: OperatorUse) -> Iterator[Opening]:
-    """topk that need not be sorted: the same elements, each with its own place, in any order."""
-    if u.attrs.get("sorted", True):
-        return
-    (x,) = u.operands
-    axis = u.attrs["axis"] % x.ndim
-    values, places = u.results
-    wanted = np.sort(values, axis=axis)
-
-    def only(got: Array, fields: Fields) -> Flags:
-        at = fields.get(1)
-        right = np.ones(values.shape, bool)
-        given = fields.get(0)
-        if at is not None:
-            places_fit, taken = _taken(x, at, axis)
-            right &= places_fit
-            given = taken if given is None else given
-            right &= np.asarray(_same(taken, given)).all(axis=axis, keepdims=True)
-        if given is not None:
-            right &= np.asarray(_same(np.sort(given, axis=axis), wanted)).all(axis=axis, keepdims=True)
-        return right
-
-    yield from _both(values, places, x.shape[axis], np.ones(values.shape, bool), only, axis)
-
-
-def topk_nan(u: OperatorUse) -> Iterator[Opening]:
-    """topk of rows with NaN: any elements, each with its own place."""
-    if not _no_number(u):
-        return
-    (x,) = u.operands
-    axis = u.attrs["axis"] % x.ndim
-    values, places = u.results
-
-    def only(got: Array, fields: Fields) -> Flags:
-        right = np.ones(values.shape, bool)
-        at, given = fields.get(1), fields.get(0)
-        if at is not None:
-            places_fit, taken = _taken(x, at, axis)
-            right &= places_fit
-            if given is not None:
-                right &= _same(taken, given).all(axis=axis, keepdims=True)
-        elif given is not None:
-            right &= np.isnan(given) | np.isin(given, x)
-        return right
-
-    where = np.broadcast_to(_rows_with_nan(u, axis), values.shape)
-    yield from _both(values, places, x.shape[axis], where, only, axis, nan=True)
-
-
-def _taken(x: Array, at: Array, axis: int) -> tuple[Flags, Array]:
-    """Whether places along an axis are inside and differ from one another, and the elements there."""
-    inside = (at >= 0) & (at < x.shape[axis])
-    apart = np.diff(np.sort(at, axis=axis), axis=axis) != 0
-    return inside & apart.all(axis=axis, keepdims=True), np.take_along_axis(x, np.where(inside, at, 0), axis)
-
-
-def _same(a: Array, b: Array) -> Flags:
-    same = np.asarray(a == b)
-    return same | (np.isnan(a) & np.isnan(b)) if dtype(a.dtype).is_float else same
-
-
-def _both(
-    values: Array,
-    places: Array,
-    size: int,
-    where: Flags,
-    only: Callable[[Array, Fields], Flags],
-    axis: int,
-    nan: bool = False,
-) -> Iterator[Opening]:
-    """The values and the places of topk, each judged beside the other."""
-    if not values.size:
-        return
-    low = None if nan else np.broadcast_to(values.min(axis=axis, keepdims=True), values.shape)
-    high = None if nan else np.broadcast_to(values.max(axis=axis, keepdims=True), values.shape)
-    yield Opening(where, low, high, only=lambda got, others: only(got, {**others, 0: got}))
-    last = np.full(places.shape, size - 1, places.dtype)
-    yield Opening(
-        where,
-        np.zeros(places.shape, places.dtype),
-        last,
-        only=lambda got, others: only(got, {**others, 1: got}),
-        index=1,
-    )
 
 
 # --- integers that are too large --------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.semantics.left_open import Entry, Quote, accuracy, conditions as when, nodes, padding
+from assay.semantics.left_open import Entry, Quote, accuracy, conditions as when, nodes, order, padding
 from assay.semantics.ops.functions import TRIGONOMETRY
 
 POOLS = tuple(f"nn.max_pool{r}d" for r in (1, 2, 3))
@@ -74,12 +74,19 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "nan.order", ("topk",), "one of the numbers of a row is NaN",
         "any elements of the row, each with its own place",
-        _silent("TopK"), when.topk_nan, ("TopK",),
+        _silent("TopK"), order.topk_nan, ("TopK",),
     ),
     Entry(
         "topk.order", ("topk",), "sorted is 0", "the same elements with their places, in any order",
         (Quote("ONNX TopK", 'If "sorted" is 0, order of returned \'Values\' and \'Indices\' are undefined'),),
-        when.topk_unsorted, ("TopK",),
+        order.topk_unsorted, ("TopK",),
+    ),
+    Entry(
+        "topk.ties", ("topk",), "stable is False, and elements of a row are equal, as -0 and +0 are",
+        "the place of any of them, each once",
+        (Quote("PyTorch torch.topk", "the indices of tied elements are not guaranteed to be stable"),
+         Quote("StableHLO sort", "If `is_stable` is true, then the sorting is stable")),
+        order.topk_ties,
     ),
     Entry(
         "cast.range", ("astype",), "a float is NaN, or out of the range of the integer dtype", "anything",

@@ -139,7 +139,7 @@ def _topk_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TupleType:
     require_kind("topk", x.dtype, NUMERIC)
     k = attrs["k"]
     TOPK.require(is_int(attrs["axis"]), "C1", f"axis is {attrs['axis']!r}, not an integer")
-    for flag in ("largest", "sorted"):
+    for flag in ("largest", "sorted", "stable"):
         TOPK.require(isinstance(attrs[flag], bool), "C2", f"{flag} is {attrs[flag]!r}, not True or False")
     axis = normalize_axis("topk", attrs["axis"], x.ndim)
     size = x.shape[axis]
@@ -162,17 +162,18 @@ TOPK = Operator(
     (
         Example((((2, 3, 5), "float32"),), {"k": 2, "axis": 1}),
         Example((((2, 5), "float32"),), {"k": 3, "largest": False, "sorted": False}),
-        Example((((4, 3), "int32"),), {"k": 4, "axis": 0}),
+        Example((((4, 3), "int32"),), {"k": 4, "axis": 0, "stable": False}),
     ),
     {
         "k": Attr("how many"),
         "axis": Attr("the axis, counted from the end where negative", -1),
         "largest": Attr("whether the largest are wanted, not the smallest", True),
         "sorted": Attr("whether the order matters; where it does not, this is one right order", True),
+        "stable": Attr("whether of equal elements the first comes first; where not, any of them may", True),
     },
     {
         "C1": "axis is an integer",
-        "C2": "largest and sorted are True or False",
+        "C2": "largest, sorted and stable are True or False",
         "C3": "k is a size",
         "C4": "k is at most the size of the axis",
     },

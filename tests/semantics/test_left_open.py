@@ -140,6 +140,36 @@ def test_the_order_of_the_largest() -> None:
     )
 
 
+def test_the_places_of_equal_elements() -> None:
+    x = np.array([[3, NAN, 3, 0.0, NAN, -0.0], [1, 2, 3, 4, 5, 6]], F)
+    how = {"k": 5, "axis": 1, "largest": True}
+    results = OPERATORS["topk"].value(how, x)
+
+    def tied(stable: bool) -> dict[int, list[Opening]]:
+        found = opened("topk", x, results=results, **how, stable=stable)
+        return {i: [o for o in parts if o.entry.name == "topk.ties"] for i, parts in found.items()}
+
+    assert not any(tied(True).values())
+    found = tied(False)
+    places = np.array([[4, 1, 2, 0, 5], [5, 4, 3, 2, 1]])
+    assert admitted(found, places, index=1) == [[True] * 5, [False] * 5], "the second row is all known"
+    for wrong, at in ((0, 0), (3, 2), (6, 4), (-1, 4)):  # a number for NaN, another number, outside
+        placed = places.copy()
+        placed[0, at] = wrong
+        assert not admitted(found, placed, index=1)[0][at], (wrong, at)
+    twice = np.array([[4, 4, 2, 0, 5], [5, 4, 3, 2, 1]])
+    assert admitted(found, twice, index=1)[0] == [False] * 5, "the same place twice"
+    signed = results[0].copy()
+    signed[0, 4] = -0.0
+    assert admitted(found, signed) == [[False] * 4 + [True], [False] * 5], "either zero"
+    whole = i(7, 7, 7)
+    first = OPERATORS["topk"].value({"k": 1, "axis": 0, "largest": False}, whole)
+    found = opened("topk", whole, results=first, k=1, axis=0, largest=False, stable=False)
+    assert [admitted(found, np.array([p]), index=1) for p in (0, 1, 2, 3)] == [[True], [True], [True], [False]]
+    empty = OPERATORS["topk"].value({"k": 0, "axis": 0, "largest": True}, whole)
+    assert not opened("topk", whole, results=empty, k=0, axis=0, stable=False)
+
+
 def test_what_has_no_value() -> None:
     x = f(1e20, NAN, 3, -3, -0.5)
     found = opened("astype", x, results=np.zeros(5, np.uint8), dtype="uint8")

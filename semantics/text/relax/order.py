@@ -112,7 +112,7 @@ def _write_running(node: Call) -> RelaxCall | None:
 
 def _write_topk(node: Call) -> RelaxCall | None:
     a = node.attrs
-    if not a["sorted"] or not isinstance(a["k"], int) or a["k"] < 1:
+    if not a["sorted"] or not a["stable"] or not isinstance(a["k"], int) or a["k"] < 1:
         return None
     attrs = {"k": a["k"], "axis": a["axis"], "ret_type": "both", "largest": a["largest"], "dtype": "int64"}
     return RelaxCall("topk", node.args, attrs)

@@ -1,8 +1,8 @@
 """sort of StableHLO (specs/lower.md, "StableHLO").
 
 Where the region is seen to compare whole numbers, or floats in their total order, elements are ordered by these
-(`ordering.py`). Else whether an element stands before another is asked of the region for all pairs at once; how many
-stand before it is its place. That is right for every comparison that the specification allows, and stable.
+(`ordering.py`). Else whether an element stands before another is asked of the region for all pairs at once, and
+elements are ordered by how many stand before them. That is right for every comparison that the specification allows.
 """
 
 from __future__ import annotations
@@ -58,12 +58,14 @@ def get_second(value: Expr) -> Expr:
 
 def by_keys(node: HloNode, keys: Sequence[Key], outer: Sequence[Dim], size: Dim) -> Expr:
     """For each place along the last axis the element that stands there after sorting by keys: by the last one first,
-    then by each one before it, where equal ones stay in order."""
+    then by each one before it, where equal ones stay in order; elements of which all keys are equal do so where the
+    sort is stable."""
     found: Expr | None = None
+    stable = is_stable(node)
     for key in reversed(keys):
         of = key.of if found is None else gathered(node, key.of, taken_from(node, found, outer, size))
-        sorted_ = node.call("topk", of, k=size, axis=len(outer), largest=key.largest, sorted=True)
-        places = node.builder.named(get_second(sorted_))
+        places = in_order(node, of, len(outer), largest=key.largest, stable=stable)
+        stable = True
         found = places if found is None else gathered(node, found, taken_from(node, places, outer, size))
     assert found is not None
     return found
@@ -83,15 +85,19 @@ def from_pairs(node: HloNode, xs: Sequence[Expr], outer: Sequence[Dim], size: in
     if tensor_of(before).dtype is not BOOL:
         raise node.wrong("its region gives a bool")
     before = node.stretched(before, *outer, size, size)  # [i, j]: whether i stands before j
-    rank = len(outer)
-    turned = node.call("permute_dims", before, axes=(*range(rank), rank + 1, rank))
-    i = node.shaped(node.line(size), size, 1)
-    tied = node.call("logical_not", node.call("logical_or", before, turned))
-    first = node.call("logical_and", tied, node.call("less", i, node.line(size)))
-    counts = node.cast(node.call("logical_or", before, first), INT64)
-    places = node.call("sum", counts, axis=(rank,), keepdims=False)
-    hit = node.call("equal", node.shaped(places, *outer, size, 1), node.line(size))
-    return node.call("sum", node.call("multiply", node.cast(hit, INT64), i), axis=(rank,), keepdims=False)
+    ranks = node.call("sum", node.cast(before, INT64), axis=(len(outer),), keepdims=False)
+    return in_order(node, ranks, len(outer), largest=False, stable=is_stable(node))
+
+
+def in_order(node: HloNode, of: Expr, axis: int, *, largest: bool, stable: bool) -> Expr:
+    """The places of all elements along an axis in their order."""
+    size = tensor_of(of).shape[axis]
+    return node.builder.named(get_second(node.call("topk", of, k=size, axis=axis, largest=largest, stable=stable)))
+
+
+def is_stable(node: HloNode) -> bool:
+    """Whether elements of which neither stands before the other stay in order."""
+    return bool(node.attr("is_stable", False))
 
 
 def taken_from(node: HloNode, places: Expr, outer: Sequence[Dim], size: Dim) -> Expr:

@@ -77,7 +77,7 @@ def _numbers(node: AtenNode, x: Expr, axis: int) -> Expr:
 
 def _smallest(node: AtenNode, x: Expr, k: Dim, axis: int) -> Expr:
     """The k-th smallest element along an axis, which stays."""
-    found = node.call("topk", x, k=k, axis=axis, largest=False, sorted=True)
+    found = node.call("topk", x, k=k, axis=axis, largest=False, stable=False)
     return node.cut(node.field(found, 0), axis, simplify(k - 1), k)
 
 
@@ -92,7 +92,7 @@ def _middle(node: AtenNode, x: Expr, axis: int, size: Dim) -> Expr:
 def _over_nan(node: AtenNode, x: Expr, axis: int, size: Dim) -> Expr:
     if not aten_type(x).dtype.is_float:
         return _middle(node, x, axis, size)
-    found = node.call("topk", _without_nan(node, x), k=size, axis=axis, largest=False, sorted=True)
+    found = node.call("topk", _without_nan(node, x), k=size, axis=axis, largest=False, stable=False)
     count = _numbers(node, x, axis)
     last = node.call("maximum", node.call("subtract", count, 1), 0)
     place = node.call("floor_divide", last, 2)
@@ -107,7 +107,7 @@ def _with_place(node: AtenNode, x: Expr, value: Expr, axis: int, shape: Sequence
     if aten_type(x).dtype.is_float:
         both = node.call("logical_and", node.call("not_equal", x, x), node.call("not_equal", value, value))
         here = node.call("logical_or", here, both)
-    found = node.call("topk", node.cast(here, DTYPES["uint8"]), k=1, axis=axis, largest=True, sorted=False)
+    found = node.call("topk", node.cast(here, DTYPES["uint8"]), k=1, axis=axis, stable=False)
     rest = [d for a, d in enumerate(shape) if a != axis]
     return [v if kept(node) and shape else node.shaped(v, *rest) for v in (value, node.field(found, 1))]
 

@@ -220,21 +220,21 @@ def running(op: str) -> AtenRule:
 
 
 def sort(node: AtenNode) -> list[Expr]:
-    """Elements in order along an axis, and their places. NaN is above all numbers; equal ones stay in order, which is
-    one of the orders that a sort may give that is not stable."""
+    """Elements in order along an axis, and their places. NaN is above all numbers; equal ones stay in order where the
+    sort is stable, and else stand in any."""
     x = node.tensor()
     shape = aten_type(x).shape
     if not shape:
         return [x, node.constant(0, INT64)]
     axis = node.axis(len(shape), default=-1)
-    return ordered(node, x, shape[axis], axis, node.flag("descending"))
+    return ordered(node, x, shape[axis], axis, largest=node.flag("descending"), stable=node.flag("stable"))
 
 
-def ordered(node: AtenNode, x: Expr, count: Dim, axis: int, most: bool) -> list[Expr]:
+def ordered(node: AtenNode, x: Expr, count: Dim, axis: int, **how: bool) -> list[Expr]:
     """The first elements in order, and their places."""
     of = aten_type(x).dtype
     work = node.cast(x, DTYPES["uint8"]) if of is BOOL else x
-    found = node.call("topk", work, k=count, axis=axis, largest=most, sorted=True)
+    found = node.call("topk", work, k=count, axis=axis, **how)
     return [node.cast(node.field(found, 0), of), node.field(found, 1)]
 
 
@@ -242,7 +242,8 @@ def topk(node: AtenNode) -> list[Expr]:
     """The k largest or smallest elements along an axis, and their places; of equal ones any may be taken."""
     x = node.tensor()
     axis = node.axis(aten_type(x).ndim, default=-1)
-    return ordered(node, x, node.sizes("k")[0], axis, node.flag("largest", True))
+    how = {"largest": node.flag("largest", True), "sorted": node.flag("sorted", True)}
+    return ordered(node, x, node.sizes("k")[0], axis, stable=False, **how)
 
 
 def count_nonzero(node: AtenNode) -> Expr:

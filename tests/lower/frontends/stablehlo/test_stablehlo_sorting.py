@@ -10,6 +10,7 @@ import pytest
 from assay.interp.graph import run
 from assay.lower.frontends.stablehlo import parse_stablehlo
 from assay.semantics.errors import Unsupported
+from assay.verify.oracle import Oracle
 
 SIZE = 4200
 """More than the pairs that are compared."""
@@ -129,3 +130,20 @@ def test_a_region_without_keys_asks_for_all_pairs() -> None:
     inputs["x"] = np.array([3, -1, 2, 2, -5, 0, 9, 1, 3], np.float32)
     found = given(sort(compared("LT FLOAT", "%a", "%b", "f32"), 9), inputs)
     np.testing.assert_array_equal(found[1], inputs["k"][np.argsort(inputs["x"], kind="stable")])
+
+
+@pytest.mark.parametrize("region", [compared("LT SIGNED", "%c", "%d", "i32"), compared("LT FLOAT", "%a", "%b", "f32")])
+def test_equal_elements_of_a_sort_that_is_not_stable_may_change_places(region: str) -> None:
+    """By keys and by pairs; no other element comes in their place."""
+    inputs = {"x": np.array([2, 1, 2, 1, 3], np.float32), "k": np.array([2, 1, 2, 1, 3], np.int32)}
+    beside = "k" if "FLOAT" in region else "x"
+    inputs[beside] = np.array([10, 20, 30, 40, 50], inputs[beside].dtype)
+    stable = sort(region, 5)
+    for text, outcome in ((stable, "wrong"), (stable.replace("is_stable = true", "is_stable = false"), "open")):
+        module = parse_stablehlo(text)
+        oracle, ours = Oracle(module), run(module, inputs)
+        expected = oracle.expected(inputs)
+        assert oracle.judge(expected, ours).outcome == "right"
+        name = next(n for n in ours if ours[n].max() == 50)
+        assert oracle.judge(expected, {**ours, name: ours[name][[1, 0, 2, 3, 4]]}).outcome == outcome
+        assert oracle.judge(expected, {**ours, name: ours[name][[0, 1, 2, 4, 3]]}).outcome == "wrong"
