@@ -98,6 +98,20 @@ class Opening:
             inside = inside & self.only(got, others or {})
         return np.asarray(self.where & inside)
 
+    def reshaped(self, before: tuple[int, ...], after: tuple[int, ...]) -> Opening:
+        """The same of the elements in another shape, of which no other result is asked."""
+
+        only = self.only
+
+        def shaped(x: Array) -> Array:
+            return np.broadcast_to(x, before).reshape(after)
+
+        def asked(got: Array, _: Fields) -> Flags:
+            return np.ones(after, bool) if only is None else shaped(only(got.reshape(before), {}))
+
+        low, high = (None if e is None else shaped(e) for e in (self.low, self.high))
+        return replace(self, where=shaped(self.where), low=low, high=high, only=asked)
+
     def widened(self, allowed: Any) -> Any:
         """Intervals that hold what is allowed, or an array, made to hold what is left open too."""
         x = allowed if isinstance(allowed, Bounded) else Bounded.exact(allowed)

@@ -128,6 +128,7 @@ class Silence:
         made = []
         before = tuple(self.entries)
         self.calls += 1
+        shaped = self._shaped(by, parts[0])
         reads_open = any((a := self.of(x)) is not None and a.is_open for x in by.operands)
         for i, (part, found) in enumerate(zip(parts, direct, strict=True)):
             wide = part
@@ -141,10 +142,23 @@ class Silence:
                 self.open_names.update(t for t, at in judged if (at or 0) == i)
             if isinstance(wide, (Bounded, np.ndarray)):
                 upstream = closed(by, part) if found else None
-                self._keep(wide, Opened(upstream, found, before, self.calls, i, is_open, of_node[i], whole))
+                opened = Opened(upstream, found, before, self.calls, i, is_open, of_node[i], whole)
+                self._keep(wide, opened if found or shaped is None else replace(shaped, call=self.calls, whole=whole))
                 self.shapes.update((t, tuple(wide.shape)) for t, at in judged if (at or 0) == i)
             made.append(wide)
         return tuple(made) if isinstance(result, tuple) else made[0]
+
+    def _shaped(self, by: Applied, result: Value) -> Opened | None:
+        """What an operator opened in a tensor is open in the same elements in another shape, and nothing else is."""
+        if by.op is None or by.op.name != "reshape" or not isinstance(result, (Bounded, np.ndarray)):
+            return None
+        (x,), shape = by.operands, result.shape
+        opened = self.of(x)
+        if opened is None or not opened.direct or opened.of_node:
+            return None
+        upstream = x if opened.upstream is None else opened.upstream
+        direct = [o.reshaped(x.shape, shape) for o in opened.direct]
+        return replace(opened, upstream=upstream.reshape(shape), direct=direct, index=0)
 
     def _keep(self, wide: Any, opened: Opened) -> None:
         """Say this of a result until nobody needs it."""

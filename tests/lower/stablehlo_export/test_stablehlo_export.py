@@ -123,7 +123,9 @@ FAULTS: dict[str, tuple[str, Callable[[Use], Any], Module, tuple[Any, ...]]] = {
         "less", lambda u: u.op("not", u.compared("GE", *u.args)), _one("less", (2,), (2,)), (ORDER[:2], RAMP[:2]),
     ),
     "NaN is not the largest": (
-        "topk", _ties(lambda u, p: u.compared("GT", p[0], p[1])), _one("topk", (6,), k=2), (ORDER,),
+        "topk", _ties(lambda u, p: u.op("or", u.compared("GT", p[0], p[1]), u.op("and", u.compared("EQ", p[0], p[0]),
+                                                                                u.compared("NE", p[1], p[1])))),
+        _one("topk", (6,), k=2), (ORDER,),
     ),
     "the last of equals first": (
         "topk", _ties(lambda u, p: u.op("or", sorting.below(u, p[1], p[0]), u.op("and", u.compared("EQ", p[0], p[1]),
