@@ -31,6 +31,10 @@ class TensorCell:
     seen: int = 0
     """The version of the whole that `value` was read from."""
     written: bool = field(default=False)
+    in_order: bool = False
+    """Whether its elements lie one after another in row-major order, from the start of its memory."""
+    offset: int | None = None
+    """Where in its memory it begins, in elements; None where that is not known."""
 
     def chain(self) -> list[TensorCell]:
         """This cell, what it is a view of, and so on."""
@@ -38,6 +42,10 @@ class TensorCell:
         while (above := found[-1].whole) is not None:
             found.append(above)
         return found
+
+    def memory(self) -> TensorCell:
+        """The cell that this is a view of for certain, and that is none of another."""
+        return next(c for c in self.chain() if c.whole is None or c.read is None)
 
     def get(self) -> Expr:
         """The value as it is now."""

@@ -7,6 +7,7 @@ the rules give, so that a rule that gives another type is found here.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 from assay.lower.frontends.stablehlo.build import HloBuilder, Scope
@@ -100,13 +101,14 @@ class ArchiveTranslator:
                     self.name_size(given.size, names[given.name])
                 else:
                     param, value = self.taken(name, given.name, types, bare)
-                    names[given.name] = TensorCell(value)
+                    names[given.name] = placed_in_memory(TensorCell(value), types[given.name])
                 params.append(param)
             else:
                 array = self.stored(given.kind, given.target)
                 if (array.dtype, array.shape) != (self.typed(given.name, types).dtype.numpy, array.shape):
                     raise broken(f"the tensor {given.target} is of {array.dtype}, and is said to be another")
-                names[given.name] = TensorCell(self.held(given.target, array, given.target in written))
+                cell = TensorCell(self.held(given.target, array, given.target in written))
+                names[given.name] = placed_in_memory(cell, types[given.name])
         return params
 
     def taken(self, name: str, given: str, types: Mapping[str, Json], bare: Collection[str]) -> tuple[Var, Expr]:
@@ -231,9 +233,7 @@ class ArchiveTranslator:
 
         plain_ = {k: plain(v) for k, v in given.items()}
         made = AtenNode(self.builder, name, overload, plain_, declared, run_graph)
-        if isinstance(rule, ViewRule):
-            cell = given[rule.operand]
-            assert isinstance(cell, TensorCell)
+        if isinstance(rule, ViewRule) and (cell := rule.shared(given)) is not None:
             self.bind(node["outputs"], rule.cells(made, cell), of, names)
             return
         found = rule(made)
@@ -291,7 +291,7 @@ class ArchiveTranslator:
                 cell = value if isinstance(value, TensorCell) else TensorCell(value)
                 if cell.whole is None or isinstance(value, Expr):
                     cell.value = self.fitted(cell.get(), self.typed(name, of["tensor_values"]))
-                names[name] = cell
+                names[name] = placed_in_memory(cell, of["tensor_values"][name])
             elif "as_sym_int" in out and "as_name" in out["as_sym_int"]:
                 name = out["as_sym_int"]["as_name"]
                 names[name] = value
@@ -335,3 +335,14 @@ class ArchiveTranslator:
     def is_new(self, of: Symbol) -> bool:
         """Whether a symbol stands for a size that is found by a run, and has not been found yet."""
         return of.name[:1] == "u" and self.sizes.symbols.get(of.name) is of and of.name not in self.sizes.known
+
+
+def placed_in_memory(cell: TensorCell, said: Json) -> TensorCell:
+    """The cell, which remembers how the program says that it lies in memory."""
+    sizes, strides = ([d.get("as_int") for d in said[part]] for part in ("sizes", "strides"))
+    cell.offset = said["storage_offset"].get("as_int")
+    known = None not in (*sizes[1:], *strides, cell.offset)
+    rows = [prod(sizes[k + 1 :]) for k in range(len(sizes))] if known else []
+    long = [(s, r) for d, s, r in zip(sizes, strides, rows, strict=False) if d != 1]
+    cell.in_order = known and cell.offset == 0 and all(s == r for s, r in long)
+    return cell

@@ -89,8 +89,7 @@ def _copied(rule: ViewRule) -> AtenRule:
 
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "torch.ops.aten": {**ATEN, **{copy: _copied(VIEWS[name]) for copy, name in COPIES.items()},
-                       "_to_copy": _copied(VIEWS["to"]), "_unsafe_split": _copied(VIEWS["split"]),
-                       "unsafe_split": _copied(VIEWS["split"]), "unsafe_chunk": _copied(VIEWS["chunk"])},
+                       "_to_copy": _copied(VIEWS["to"]), "_unsafe_split": _copied(VIEWS["split"])},
     "torch.ops.higher_order": HIGHER,
     "torch.ops.quantized_decomposed": quantized.TABLE,
     "_operator": numbers.OPERATOR,

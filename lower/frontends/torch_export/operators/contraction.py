@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
+from assay.lower.frontends.torch_export.operators.views import ViewRule
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
@@ -220,7 +221,7 @@ TABLE: dict[str, AtenRule] = {
     "conv_transpose3d": convolution,
     "convolution": convolution,
     "dot": matmul("self", "tensor"),
-    "einsum": einsum,
+    "einsum": ViewRule(lambda node, x: [einsum(node)], sure=False, operand="tensors"),
     "ger": outer,
     "linear": linear,
     "matmul": matmul("self", "other"),

@@ -155,24 +155,6 @@ def triangle(lower: bool) -> AtenRule:
     return rule
 
 
-def diagonal(node: AtenNode) -> Expr:
-    """The elements of a diagonal, along a last axis."""
-    x = node.tensor()
-    rank = aten_type(x).ndim
-    offset, one, two = node.whole("offset", 0), node.axis(rank, "dim1", 0), node.axis(rank, "dim2", 1)
-    rest = [a for a in range(rank) if a not in (one, two)]
-    x = node.permuted(x, (*rest, one, two))
-    shape = aten_type(x).shape
-    rows, columns = shape[-2:]
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        raise node.unsupported("sizes that are no numbers")
-    first = max(-offset, 0) * columns + max(offset, 0)
-    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    flat = node.shaped(x, *shape[:-2], rows * columns)
-    return node.call("take", flat, node.constant([first + k * (columns + 1) for k in range(count)], INT64),
-                     axis=len(rest))  # fmt: skip
-
-
 def diag_embed(node: AtenNode) -> Expr:
     """The last axis as a diagonal of two axes; 0 elsewhere."""
     x = node.tensor()
@@ -215,35 +197,6 @@ def _by(node: AtenNode, size: Dim, by: int) -> int:
     if not isinstance(size, int) or size % by:
         raise node.unsupported(f"a size of {size}, which has to be a multiple of {by}")
     return size // by
-
-
-def unfold(node: AtenNode) -> Expr:
-    """Windows along an axis, their elements along a last one."""
-    x = node.tensor()
-    shape = aten_type(x).shape
-    axis, size, step = node.axis(len(shape), "dimension"), node.whole("size"), node.whole("step")
-    count = _count_of_windows(node, shape[axis], size, step)
-    start = node.shaped(node.call("multiply", node.line(count), step), count, 1)
-    x = node.call("take", x, node.call("add", start, node.line(size)), axis=axis)
-    return node.permuted(x, [a for a in range(len(shape) + 1) if a != axis + 1] + [axis + 1])
-
-
-def _count_of_windows(node: AtenNode, whole: Dim, size: int, step: int) -> Dim:
-    if not isinstance(whole, int):
-        raise node.unsupported(f"an axis of size {whole}, which has to be a number")
-    return (whole - size) // step + 1
-
-
-def as_strided(node: AtenNode) -> Expr:
-    """Elements at places of the operand's memory, which is taken to be in row-major order."""
-    x = node.tensor()
-    sizes, strides = node.wholes("size"), node.wholes("stride")
-    start = node.whole("storage_offset", 0)
-    total = product(aten_type(x).shape)
-    places: Expr = node.constant(start, INT64)
-    for a, (d, s) in enumerate(zip(sizes, strides, strict=True)):
-        places = node.call("add", places, node.along(node.call("multiply", node.line(d), s), a, len(sizes)))
-    return node.call("take", node.shaped(x, total), node.stretched(places, *sizes), axis=0)
 
 
 # --- creation
@@ -340,7 +293,6 @@ def one_hot(node: AtenNode) -> Expr:
 
 TABLE: dict[str, AtenRule] = {
     "arange": arange,
-    "as_strided": as_strided,
     "cat": cat,
     "channel_shuffle": shuffled,
     "concat": cat,
@@ -348,7 +300,6 @@ TABLE: dict[str, AtenRule] = {
     "copy": copied_from,
     "diag_embed": diag_embed,
     "diff": diff,
-    "diagonal": diagonal,
     "eye": eye,
     "fill": fill,
     "flip": flip,
@@ -375,7 +326,6 @@ TABLE: dict[str, AtenRule] = {
     "tile": repeat,
     "tril": triangle(lower=True),
     "triu": triangle(lower=False),
-    "unfold": unfold,
     "zero": fill,
     "zeros": full(0),
     "zeros_like": full(0, like=True),

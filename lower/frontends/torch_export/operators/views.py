@@ -7,8 +7,12 @@ read, but not after either is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from assay.lower.frontends.torch_export.cells import TensorCell
 from assay.lower.frontends.torch_export.node import AtenNode, aten_type
@@ -17,6 +21,7 @@ from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import ceil_div, product
 from assay.semantics.scalar import Dim, simplify
 
+Array = npt.NDArray[Any]
 Read = Callable[[AtenNode, Expr], Sequence[Expr]]
 Back = Callable[[AtenNode, Expr, Expr, int], Expr]
 """The operand with a result replaced: of the operand, the result's new value, and which of the results it is."""
@@ -31,6 +36,12 @@ class ViewRule:
     sure: bool = True
     """Whether the result is a view for certain."""
     operand: str = "self"
+
+    def shared(self, given: Mapping[str, Any]) -> TensorCell | None:
+        """The operand whose memory the results are a part of: of a list its only tensor; None if there are more."""
+        found = given[self.operand]
+        alone = found[0] if isinstance(found, list) and len(found) == 1 else found
+        return alone if isinstance(alone, TensorCell) else None
 
     def cells(self, node: AtenNode, cell: TensorCell) -> list[TensorCell]:
         """The results."""
@@ -47,7 +58,9 @@ class ViewRule:
 
     def __call__(self, node: AtenNode) -> list[Expr] | Expr:
         """The results as values."""
-        found = self.read(node, node.tensor(self.operand))
+        found = self.read(
+            node, node.tensors(self.operand)[0] if self.operand == "tensors" else node.tensor(self.operand)
+        )
         return found[0] if len(found) == 1 else list(found)
 
 
@@ -345,6 +358,98 @@ def to(node: AtenNode, x: Expr) -> list[Expr]:
     return [node.cast(x, node.dtype(aten_type(x).dtype))]
 
 
+def undropped(node: AtenNode, x: Expr) -> list[Expr]:
+    """The operand itself: what is exported for inference drops nothing."""
+    if node.flag("train", node.flag("training")):
+        raise node.unsupported("train = True, which draws random numbers,")
+    return [x]
+
+
+# --- by places
+
+
+def _scattered(read: Read) -> Back:
+    """Written back to the places that the elements come from, which are all different."""
+
+    def back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+        shape, total = aten_type(whole).shape, product(aten_type(whole).shape)
+        places = read(node, node.shaped(node.line(total), *shape))[index]
+        count = product(aten_type(new).shape)
+        made = node.call("scatter_nd", node.shaped(whole, total), node.shaped(places, count, 1),
+                         node.shaped(new, count), reduction="none")  # fmt: skip
+        return node.shaped(made, *shape)
+
+    return back
+
+
+def diagonal(node: AtenNode, x: Expr) -> list[Expr]:
+    """The elements of a diagonal, along a last axis."""
+    rank = aten_type(x).ndim
+    offset, one, two = node.whole("offset", 0), node.axis(rank, "dim1", 0), node.axis(rank, "dim2", 1)
+    rest = [a for a in range(rank) if a not in (one, two)]
+    x = node.permuted(x, (*rest, one, two))
+    shape = aten_type(x).shape
+    rows, columns = _known(node, shape[-2]), _known(node, shape[-1])
+    first = max(-offset, 0) * columns + max(offset, 0)
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    flat = node.shaped(x, *shape[:-2], rows * columns)
+    places = node.constant([first + k * (columns + 1) for k in range(count)], INT64)
+    return [node.call("take", flat, places, axis=len(rest))]
+
+
+def unfold(node: AtenNode, x: Expr) -> list[Expr]:
+    """Windows along an axis, their elements along a last one."""
+    shape = aten_type(x).shape
+    axis, size, step = node.axis(len(shape), "dimension"), node.whole("size"), node.whole("step")
+    count = (_known(node, shape[axis]) - size) // step + 1
+    start = node.shaped(node.call("multiply", node.line(count), step), count, 1)
+    x = node.call("take", x, node.call("add", start, node.line(size)), axis=axis)
+    return [node.permuted(x, [a for a in range(len(shape) + 1) if a != axis + 1] + [axis + 1])]
+
+
+def _unfold_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    if node.whole("step") < node.whole("size"):
+        raise node.unsupported("a write to windows that overlap")
+    return _scattered(unfold)(node, whole, new, index)
+
+
+def _strided_places(node: AtenNode, x: Expr) -> Array:
+    sizes, strides = node.wholes("size"), node.wholes("stride")
+    places = np.asarray(node.whole("storage_offset"))
+    for a, (d, s) in enumerate(zip(sizes, strides, strict=True)):
+        places = places + (np.arange(d) * s).reshape(-1, *[1] * (len(sizes) - a - 1))
+    total = product(aten_type(x).shape)
+    if isinstance(total, int) and places.size and not 0 <= places.min() <= places.max() < total:
+        raise node.unsupported(f"places {places.min()} to {places.max()} of {total} elements")
+    return places
+
+
+def as_strided(node: AtenNode, x: Expr) -> list[Expr]:
+    """Elements at places of the operand's memory."""
+    places = node.constant(_strided_places(node, x), INT64)
+    return [node.call("take", node.shaped(x, product(aten_type(x).shape)), places, axis=0)]
+
+
+def _strided_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    places = _strided_places(node, whole)
+    if np.unique(places).size != places.size:
+        raise node.unsupported("a write to elements that overlap")
+    return _scattered(as_strided)(node, whole, new, index)
+
+
+class StridedRule(ViewRule):
+    """A view by strides is one of the whole memory that the operand lies in."""
+
+    def cells(self, node: AtenNode, cell: TensorCell) -> list[TensorCell]:
+        """The result."""
+        cell.get()
+        memory = cell.memory()
+        if not memory.in_order or cell.offset is None:
+            raise node.unsupported("a tensor that does not lie in the order of its elements, as far as is known,")
+        start = cell.offset if node.get("storage_offset", None) is None else node.whole("storage_offset")
+        return super().cells(node.with_(storage_offset=start), memory)
+
+
 _PERMUTE, _SPLIT = ViewRule(permute, _permute_back), ViewRule(split, _split_back)
 _IDENTITY = ViewRule(lambda node, x: [x], _same)
 
@@ -364,15 +469,20 @@ VIEWS: dict[str, ViewRule] = {
     "slice": ViewRule(slice_, _slice_back),
     "narrow": ViewRule(slice_, _slice_back),
     "select": ViewRule(select, _select_back),
-    **dict.fromkeys(("split", "split_with_sizes", "chunk"), _SPLIT),
+    **dict.fromkeys(("split", "split_with_sizes", "chunk", "unsafe_split", "unsafe_chunk"), _SPLIT),
     "unbind": ViewRule(unbind, _unbind_back),
     "detach": _IDENTITY,
     "alias": _IDENTITY,
+    "diagonal": ViewRule(diagonal, _scattered(diagonal)),
+    "unfold": ViewRule(unfold, _unfold_back),
+    "as_strided": StridedRule(as_strided, _strided_back),
+    "positive": _IDENTITY,
+    **dict.fromkeys(("dropout", "alpha_dropout", "feature_dropout"), ViewRule(undropped, _same, operand="input")),
     "contiguous": ViewRule(lambda node, x: [x], _same, sure=False),
     "to": ViewRule(to, _same, sure=False),
     "type_as": ViewRule(to, _same, sure=False),
 }  # fmt: skip
 """By the name of the operator."""
 
-COPIES: dict[str, str] = {f"{name}_copy": name for name in VIEWS}
+COPIES: dict[str, str] = {f"{name}_copy": name for name, rule in VIEWS.items() if not isinstance(rule, StridedRule)}
 """Operators that are a view's copy: their value is the same, their name is as the program has it."""

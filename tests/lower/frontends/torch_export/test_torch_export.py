@@ -54,11 +54,11 @@ def test_pytorchs_results_are_right(
     assert code == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["scan_long", "while", "nonzero", "where", "multiple", "quantized"])
+@pytest.mark.parametrize("name", ["scan_long", "while", "nonzero", "where", "multiple", "quantized", "views"])
 def test_loops_and_sizes_that_a_run_finds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Loops, sizes that only a run knows, and whole numbers that ties decide: their values are compared here."""
+    """Loops, sizes that only a run knows, whole numbers that ties decide, writes by views: values are compared."""
     with np.load(PROGRAMS / f"{name}.npz") as file:
         recorded = dict(file)
     module = parse_torch_export((PROGRAMS / f"{name}.pt2").read_bytes(), name)

@@ -1,0 +1,77 @@
+"""Results that are a part of their operand's memory, as PyTorch itself says which are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import assay
+from assay.lower.frontends.torch_export.operators import RULES
+from assay.lower.frontends.torch_export.operators.views import ViewRule
+from assay.semantics.errors import Unsupported
+
+pytestmark = pytest.mark.peer
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def written() -> dict[str, tuple[Callable[[Any], Any], str]]:
+    """What is written to, of a tensor that is none of the inputs; and why that is refused, if it is."""
+    torch = pytest.importorskip("torch")
+    return {
+        "a diagonal": (lambda y: y.diagonal(), ""),
+        "a diagonal below, of the axes exchanged": (lambda y: y.diagonal(-1, 1, 0), ""),
+        "windows side by side": (lambda y: y.unfold(1, 2, 2), ""),
+        "windows that overlap": (lambda y: y.unfold(1, 3, 1), "windows that overlap"),
+        "strides of what is transposed": (lambda y: y.t().as_strided((2, 2), (4, 1)), ""),
+        "strides of a part": (lambda y: y[1:, 2:].as_strided((2,), (5,)), ""),
+        "strides that overlap": (lambda y: y.as_strided((3, 2), (1, 1)), "elements that overlap"),
+        "strides of what may be a copy": (lambda y: y.t().reshape(-1).as_strided((3,), (2,), 1), "view of this kind"),
+        "chunks": (lambda y: y.unsafe_chunk(2, 1)[1], ""),
+        "what is not dropped": (lambda y: torch.nn.functional.dropout(y, 0.5, False), ""),
+        "itself": (lambda y: +y, ""),
+        "axes exchanged by letters": (lambda y: torch.einsum("ij->ji", y), "view of this kind"),
+    }
+
+
+NAMES = (
+    "a diagonal", "a diagonal below, of the axes exchanged", "windows side by side", "windows that overlap",
+    "strides of what is transposed", "strides of a part", "strides that overlap", "strides of what may be a copy",
+    "chunks", "what is not dropped", "itself", "axes exchanged by letters",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_written_to_a_view_is_written_to_the_whole(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    view, refused = written()[name]
+
+    class Writes(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            y = x.clone()
+            view(y).mul_(-2)
+            return y, view(y).sum()
+
+    program = torch.export.export(Writes(), (torch.from_numpy(X),))
+    if refused:
+        with pytest.raises(Unsupported, match=refused):
+            assay.load(program)
+        return
+    for ours, theirs in zip(assay.run(program, {"x": X}).values(), Writes()(torch.from_numpy(X)), strict=True):
+        np.testing.assert_array_equal(ours, theirs.numpy())
+
+
+def test_every_operator_whose_result_pytorch_calls_a_view_is_one() -> None:
+    torch = pytest.importorskip("torch")
+    views = {
+        schema.name.removeprefix("aten::")
+        for schema in torch._C._jit_get_all_schemas()
+        if schema.name.startswith("aten::")
+        and any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+    }
+    ours = RULES["torch.ops.aten"]
+    assert "transpose" in views
+    assert not [name for name in sorted(views & ours.keys()) if not isinstance(ours[name], ViewRule)]
