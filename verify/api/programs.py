@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -20,6 +21,7 @@ from assay.lower.frontends.onnx.model import import_onnx, load_model
 from assay.lower.frontends.onnx.outside import with_data_outside
 from assay.lower.frontends.onnx.reading import read_model
 from assay.lower.frontends.torch_export import parse_torch_export, plain_program
+from assay.lower.frontends.torch_export.signature import own_name
 from assay.semantics.errors import Invalid, Unsupported, placed
 from assay.semantics.files import on_disk
 from assay.semantics.module import Module
@@ -97,7 +99,31 @@ def of_exported(program: Exported) -> tuple[Module, bytes]:
     except Unsupported as wrong:
         if wrong.label != "torch_export.C4":
             raise
-    return parse_torch_export(archive_of(program.run_decompositions()), "the exported program"), archive
+        return _in_core_operators(program, wrong), archive
+
+
+def _in_core_operators(program: Any, refused: Unsupported) -> Module:
+    """The module of a program in PyTorch's core operators, whose results have the names that they have in the program.
+    Unsupported: as the program is, where PyTorch cannot decompose it."""
+    try:
+        core = program.run_decompositions()
+    except (AssertionError, RuntimeError, TypeError, ValueError) as failed:
+        said = f"{refused.message}; PyTorch's own run_decompositions() fails: {_innermost(failed)}"
+        raise Unsupported(said, where=refused.where, label=refused.label) from None
+    module = parse_torch_export(archive_of(core), "the exported program")
+    pairs = zip(core.graph_signature.user_outputs, program.graph_signature.user_outputs, strict=True)
+    names = {own_name(str(a)): own_name(str(b)) for a, b in pairs}
+    outputs = tuple(names.get(o, o) for o in module.main.attrs["outputs"])
+    if len(set(outputs)) < len(outputs):
+        return module
+    return module.with_(main=replace(module.main, attrs={**module.main.attrs, "outputs": outputs}))
+
+
+def _innermost(failed: BaseException) -> str:
+    """The first line of what an error was raised of."""
+    while failed.__cause__ is not None:
+        failed = failed.__cause__
+    return f"{type(failed).__name__}: {str(failed).strip().partition(chr(10))[0]}"
 
 
 def archive_of(program: Any) -> bytes:
@@ -113,6 +139,10 @@ def archive_of(program: Any) -> bytes:
             first = str(wrong).partition("\n")[0]
             hint = "what it takes and gives should be tensors, tuples, lists and dicts, such as tuple(torch.topk(x, 3))"
             raise Unsupported(f"PyTorch cannot save this program: {first} {hint}", label="torch_export.C2") from None
+        except torch._export.serde.serialize.SerializeError as wrong:
+            hint = "a tensor that a branch or a loop reads from outside is to be one of its operands"
+            message = f"PyTorch cannot save this program: {_innermost(wrong)}; {hint}"
+            raise Unsupported(message, label="torch_export.C2") from None
     return out.getvalue()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.dtypes import DType, dtype
-from assay.semantics.graph import Call, Expr, Var
+from assay.semantics.graph import Call, Expr, Let, Var
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
@@ -173,9 +173,11 @@ def indexed(module: Module) -> dict[str, int]:
     main = module.main
     params = {id(p): p.name for p in main.params}
     found: dict[str, int] = {}
-    for node in post_order(main.body):
+    nodes = list(post_order(main.body))
+    lets = {n.var: n.value for n in nodes if isinstance(n, Let)}
+    for node in nodes:
         if isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "take":
-            table, places = node.args[0].type, _origin(node.args[1])
+            table, places = node.args[0].type, _origin(node.args[1], lets)
             if id(places) in params and isinstance(table, TensorType):
                 size = table.shape[node.attrs.get("axis") or 0] if table.shape else 1
                 if isinstance(size, int) and size > 1:
@@ -192,17 +194,20 @@ def cast_to_small(module: Module) -> dict[str, DType]:
     for node in post_order(module.main.body):
         if not (isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "astype"):
             continue
-        origin, to = params.get(id(_origin(node.args[0]))), node.type
+        origin, to = params.get(id(_origin(node.args[0], {}))), node.type
         if origin is not None and isinstance(to, TensorType) and isinstance(origin.type, TensorType):
             if is_small(to.dtype) and origin.type.dtype.is_float and not is_small(origin.type.dtype):
                 found.setdefault(origin.name, to.dtype)
     return found
 
 
-def _origin(node: Expr) -> Expr:
-    """What places come from, seen through what changes neither their values nor their order."""
-    while isinstance(node, Call) and isinstance(node.op, Operator) and not isinstance(node, Var):
-        if node.op.name not in ("reshape", "astype", "expand_dims", "squeeze", "where", "broadcast_to"):
-            break
+UNCHANGING = ("reshape", "astype", "expand_dims", "squeeze", "where", "broadcast_to")
+
+
+def _origin(node: Expr, lets: Mapping[Var, Expr]) -> Expr:
+    """What places come from, seen through what changes neither their values nor their order, and through names."""
+    while True:
+        node = lets.get(node, node) if isinstance(node, Var) else node
+        if not (isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name in UNCHANGING):
+            return node
         node = node.args[-1 if node.op.name == "where" else 0]
-    return node

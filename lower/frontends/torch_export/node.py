@@ -213,10 +213,15 @@ class AtenNode:
         return [self.as_tensor(x, to) for x in xs]
 
     def cast(self, x: Expr, to: DType) -> Expr:
-        """`x` in a dtype. A float that the dtype does not have becomes anything, as in C."""
+        """`x` in a dtype. A float that an integer dtype does not have becomes anything, as in C; one that is too large
+        for float8_e4m3fn its largest number, an infinity too, since PyTorch 2.14."""
         of = aten_type(x).dtype
         if of is to:
             return x
+        if to.name == "float8_e4m3fn":
+            x = x if of.is_float and of.bits > 8 else self.call("astype", x, dtype="float32")
+            x = self.call("clip", x, min=to.min, max=to.max)
+            of = aten_type(x).dtype
         more = {"open": True} if of.is_float and to.is_integer else {}
         return self.call("astype", x, dtype=to.name, **more)
 

@@ -9,6 +9,7 @@ import math
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.elementwise import constant_like
+from assay.lower.frontends.torch_export.operators.indexing import from_start
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim, simplify
@@ -67,7 +68,7 @@ def embedding_bag(node: AtenNode) -> list[Expr]:
         raise node.wrong(f"mode is {mode}{' with per_sample_weights' if own is not None else ''}")
     bags = Bags(node, indices, offsets, _passed(node, aten_type(weight).shape[0]))
     to = aten_type(weight).dtype
-    rows = node.work(node.call("take", weight, indices, axis=0))
+    rows = node.work(node.call("take", weight, from_start(node, indices, aten_type(weight).shape[0]), axis=0))
     if own is not None:
         rows = node.call("multiply", rows, node.shaped(node.work(own), bags.size, 1))
     if mode == MAX:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from assay.lower.frontends.stretching import claimed
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type, truth
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType
-from assay.semantics.graph import Expr
+from assay.semantics.graph import Constant, Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
 
@@ -34,13 +34,23 @@ def elements_at(node: AtenNode, indices: Expr, axis: int) -> Expr:
     return tuples(node, [indices if a == axis else counted(node, shape, a) for a in range(len(shape))])
 
 
+def from_start(node: AtenNode, places: Expr, size: Dim) -> Expr:
+    """Places along an axis of which a negative one traps, as one beyond the end does."""
+    known = places.data if isinstance(places, Constant) else None
+    if aten_type(places).dtype.kind != "int" or (known is not None and not (known < 0).any()):
+        return places
+    places = node.cast(places, INT64)
+    return node.call("where", node.call("less", places, 0), node.amount(size), places)
+
+
 def gather(node: AtenNode) -> Expr:
     """The elements at places along an axis, and at the same place along the others."""
     x, index = node.tensor(), node.tensor("index")
     axis = node.axis(aten_type(x).ndim)
     if not aten_type(x).ndim:
         return node.shaped(x, *aten_type(index).shape)
-    return node.call("gather_nd", x, elements_at(node, index, axis))
+    places = from_start(node, index, aten_type(x).shape[axis])
+    return node.call("gather_nd", x, elements_at(node, places, axis))
 
 
 # --- indices of several axes
@@ -171,6 +181,7 @@ def index_select(node: AtenNode) -> Expr:
     x, places = node.tensor(), node.tensor("index")
     axis = node.axis(aten_type(x).ndim)
     x = x if aten_type(x).ndim else node.shaped(x, 1)
+    places = from_start(node, places, aten_type(x).shape[axis])
     made = node.call("take", x, node.shaped(places, -1), axis=axis)
     return made if aten_type(node.tensor()).ndim else node.shaped(made)
 
@@ -198,6 +209,8 @@ def index_update(how: str) -> AtenRule:
         axis = node.axis(of.ndim)
         order = [axis, *(a for a in range(of.ndim) if a != axis)]
         count = aten_type(places).shape[0]
+        if how != "fill":  # which counts from the end
+            places = from_start(node, places, of.shape[axis])
         if how == "fill":
             source = node.full([count, *(of.shape[a] for a in order[1:])], node.operand("value"), of.dtype)
         else:
@@ -231,7 +244,7 @@ def scatter(node: AtenNode) -> Expr:
                 source = node.cut(source, a, 0, d)
     if not of.ndim:
         x, indices, source = (node.shaped(v, 1) for v in (x, indices, source))
-    where = elements_at(node, indices, axis)
+    where = elements_at(node, from_start(node, indices, aten_type(x).shape[axis]), axis)
     if reduce is None:
         made = scattered(node, x, where, source, "none")
     else:
@@ -260,7 +273,8 @@ def _neutral(how: str, of: DType) -> float:
 
 def embedding(node: AtenNode) -> Expr:
     """The rows of the weight at indices."""
-    return node.call("take", node.tensor("weight"), node.tensor("indices"), axis=0)
+    weight = node.tensor("weight")
+    return node.call("take", weight, from_start(node, node.tensor("indices"), aten_type(weight).shape[0]), axis=0)
 
 
 def take(node: AtenNode) -> Expr:

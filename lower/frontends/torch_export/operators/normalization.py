@@ -64,7 +64,13 @@ def layer_norm(node: AtenNode) -> Expr | list[Expr]:
     mean, squares = deviations(node, x, axes)
     count = node.as_tensor(product([aten_type(x).shape[a] for a in axes]), of)
     spread = node.call("add", node.call("divide", squares, count), eps)
-    return [y, mean, node.call("reciprocal", node.call("sqrt", spread))]
+    return [y, *as_declared(node, mean, node.call("reciprocal", node.call("sqrt", spread)))]
+
+
+def as_declared(node: AtenNode, *values: Expr) -> list[Expr]:
+    """The results behind the first in the dtypes that the program says: those of gradients are narrow in some."""
+    types = [*node.declared[1:], *[None] * len(values)]
+    return [v if of is None else node.cast(v, of.dtype) for v, of in zip(values, types, strict=False)]
 
 
 def rms_norm(node: AtenNode) -> Expr:
@@ -106,7 +112,8 @@ def batch_norm(node: AtenNode) -> Expr | list[Expr]:
     if node.name == "batch_norm":
         return y
     empty = node.constant([], FLOAT32)
-    return [y, empty, empty] if len(node.declared) < 4 else [y, empty, empty, node.constant([], aten_type(y).dtype)]
+    more = [empty, empty] if len(node.declared) < 4 else [empty, empty, node.constant([], aten_type(y).dtype)]
+    return [y, *as_declared(node, *more)]
 
 
 def in_groups(node: AtenNode, given: Expr, groups: int, eps: float) -> list[Expr]:
@@ -135,7 +142,7 @@ def group_norm(node: AtenNode) -> Expr | list[Expr]:
     native = node.name == "native_group_norm"
     groups = node.whole("group" if native else "num_groups")
     found = in_groups(node, node.tensor("input"), groups, float(node.number("eps", 1e-5)))
-    return found if native else found[0]
+    return [found[0], *as_declared(node, *found[1:])] if native else found[0]
 
 
 def instance_norm(node: AtenNode) -> Expr | list[Expr]:

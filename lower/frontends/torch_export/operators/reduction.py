@@ -108,8 +108,8 @@ def arg_extreme(most: bool) -> AtenRule:
     return rule
 
 
-def quantified(op: str) -> AtenRule:
-    """Whether any, or all, elements along axes are not 0."""
+def quantified(every: bool) -> AtenRule:
+    """Whether any elements along axes are not 0, or all are: of none no one is, and all are."""
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor()
@@ -117,7 +117,17 @@ def quantified(op: str) -> AtenRule:
             node = node.with_(dim=[node.whole("dim")])
         axes = node.axes(aten_type(x).ndim)
         held = truth(node, x)
-        made = node.call(op, held, axis=axes, keepdims=kept(node)) if axes else held
+        if axes and 0 in aten_type(x).shape:
+            shape = [1 if a in axes else d for a, d in enumerate(aten_type(x).shape) if a not in axes or kept(node)]
+            return node.full(shape, every, node.result().dtype)
+        if not axes:
+            return node.cast(held, node.result().dtype)
+        if all(isinstance(aten_type(x).shape[a], int) for a in axes):
+            made = node.call("min" if every else "max", held, axis=axes, keepdims=kept(node))
+        else:  # there may be none
+            counted = node.cast(node.call("logical_not", held) if every else held, INT64)
+            total = node.call("sum", counted, axis=axes, keepdims=kept(node))
+            made = node.call("equal" if every else "not_equal", total, 0)
         return node.cast(made, node.result().dtype)
 
     return rule
@@ -257,11 +267,11 @@ def count_nonzero(node: AtenNode) -> Expr:
 
 
 TABLE: dict[str, AtenRule] = {
-    "all": quantified("min"),
+    "all": quantified(every=True),
     "amax": extreme("max"),
     "amin": extreme("min"),
     "aminmax": lambda node: [extreme("min")(_one_axis(node)), extreme("max")(_one_axis(node))],
-    "any": quantified("max"),
+    "any": quantified(every=False),
     "argmax": arg_extreme(most=True),
     "argmin": arg_extreme(most=False),
     "argsort": lambda node: sort(node)[1],

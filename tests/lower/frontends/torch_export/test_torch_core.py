@@ -16,11 +16,13 @@ from assay.lower.frontends.stablehlo.build import HloBuilder
 from assay.lower.frontends.torch_export import parse_torch_export
 from assay.lower.frontends.torch_export.node import AtenNode
 from assay.lower.frontends.torch_export.operators import ATEN
-from assay.semantics.dtypes import dtype
+from assay.semantics.dtypes import BOOL, DTYPES, dtype
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import Expr, function, let, tuple_of, var
 from assay.semantics.module import Module
+from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType
+from assay.verify.judge.samples import indexed
 from assay.verify.oracle import Oracle
 
 PROGRAM = Path(__file__).parent / "programs" / "core.pt2"
@@ -30,10 +32,11 @@ Array = np.ndarray[Any, Any]
 
 def module_of(name: str, overload: str = "default", /, **args: Any) -> tuple[Module, dict[str, Array]]:
     """A call of an operator as a module; arrays are its inputs."""
+    declared = args.pop("declared", [])
     inputs = {k: v for k, v in args.items() if isinstance(v, np.ndarray)}
     params = {k: var(k, TensorType(v.shape, dtype(v.dtype))) for k, v in inputs.items()}
     builder = HloBuilder()
-    found: Any = ATEN[name](AtenNode(builder, name, overload, {**args, **params}))
+    found: Any = ATEN[name](AtenNode(builder, name, overload, {**args, **params}, declared))
     body: Expr = tuple_of(*found) if isinstance(found, list) and len(found) > 1 else np.ravel(found)[0]
     for known, value in reversed(builder.scope.bindings):
         body = let(known, value, body)
@@ -234,3 +237,72 @@ def test_heaviside() -> None:
 @pytest.mark.slow
 def test_the_program_to_c() -> None:
     assert assay_api.check(PROGRAM).holds
+
+
+def test_any_and_all_of_nothing() -> None:
+    """Of no elements none is true, and all are; of several axes, with and without them, and of a size that a run
+    tells."""
+    of = [TensorType((3,), BOOL)]
+    for name, right in (("any", False), ("all", True)):
+        none = np.zeros((0, 3), np.int32)
+        assert values(name, self=none, dim=0, declared=of) == [[right] * 3]
+        assert values(name, self=none, dim=[0, 1], keepdim=True, declared=of) == [[[right]]]
+        assert values(name, self=none, declared=of) == [right]
+        symbolic = var("x", TensorType((Symbol("n"), 3), BOOL))
+        builder = HloBuilder()
+        body = ATEN[name](AtenNode(builder, name, "dim", {"self": symbolic, "dim": 0}, of))
+        assert isinstance(body, Expr)
+        for known, value in reversed(builder.scope.bindings):
+            body = let(known, value, body)
+        module = Module({"main": replace(function([symbolic], body), attrs={"outputs": ("y",)})})
+        for x in ([], [[1, 0, 1]], [[1, 0, 0], [1, 1, 0]]):
+            rows = np.array(x, bool).reshape(-1, 3)
+            assert run(module, {"x": rows})["y"].tolist() == getattr(rows, name)(0).tolist()
+
+
+NO_PLACES = [[[-1, 0, 0]], [[4, 0, 0]]]
+
+
+@pytest.mark.parametrize("places", NO_PLACES, ids=str)
+def test_a_place_before_the_first_is_none(places: list[list[int]]) -> None:
+    """PyTorch counts from the end where it indexes and fills, and nowhere else."""
+    x, index = np.arange(12, dtype=np.float32).reshape(4, 3), np.array(places)
+    flat, source = index[0], np.ones((3, 3), np.float32)
+    for name, args in {
+        "gather": {"self": x, "dim": 0, "index": index},
+        "index_select": {"self": x, "dim": 0, "index": flat},
+        "embedding": {"weight": x, "indices": index},
+        "scatter": {"self": x, "dim": 0, "index": index, "value": 9.0},
+        "scatter_add": {"self": x, "dim": 0, "index": index, "src": source},
+        "index_add": {"self": x, "dim": 0, "index": flat, "source": source},
+        "index_copy": {"self": x, "dim": 0, "index": flat, "source": source},
+    }.items():
+        with pytest.raises(Trap):
+            values(name, **args)
+            pytest.fail(name)
+    module, _ = module_of("embedding", weight=x, indices=index)
+    assert indexed(module) == {"indices": 4}, "inputs that are drawn are places of the table"
+    if places[0][0] < 0:
+        assert values("index_fill", self=x, dim=0, index=flat, value=9.0)[0][3] == [9] * 3
+        assert values("take", self=x, index=flat) == [[11, 0, 0]]
+
+
+def test_float8_has_a_largest_number() -> None:
+    """Since PyTorch 2.14: float8_e4m3fn, and no other."""
+    x = f(448, 463, 1e6, INF, -INF, NAN)
+    (y,) = values("to", "dtype", self=x, dtype=DTYPES["float8_e4m3fn"])
+    np.testing.assert_array_equal(np.float32(y), f(448, 448, 448, 448, -448, NAN))
+    (y,) = values("to", "dtype", self=x, dtype=DTYPES["float8_e5m2"])
+    np.testing.assert_array_equal(np.float32(y), f(448, 448, INF, INF, -INF, NAN))
+    (y,) = values("to", "dtype", self=f(448, -INF).astype(DTYPES["float8_e5m2"].numpy), dtype=DTYPES["float8_e4m3fn"])
+    assert np.float32(y).tolist() == [448, -448]
+
+
+def test_statistics_are_of_the_dtype_that_the_program_says() -> None:
+    half = TensorType((2, 1), DTYPES["float16"])
+    x = np.array([[1, 3], [2, 2]], np.float16)
+    args = {"input": x, "normalized_shape": [2], "weight": None, "bias": None, "eps": 0.0}
+    module, inputs = module_of("native_layer_norm", **args, declared=[TensorType((2, 2), half.dtype), half, half])
+    y, mean, root = run(module, inputs).values()
+    assert (mean.dtype, root.dtype) == (np.float16, np.float16)
+    assert mean.tolist() == [[2], [2]] and root.tolist() == [[1], [INF]] and y[0].tolist() == [-1, 1]
