@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
+from assay.lower.frontends.onnx.contents import Contents, objects
 from assay.lower.frontends.stablehlo.build import HloBuilder
 from assay.semantics.graph import AssertOp, Call, Constant, Expr, Let, Tuple, TupleGetItem, Var
 from assay.semantics.operator import Operator
+from assay.semantics.scalar import Var as Symbol, evaluate_dim, variables
+from assay.semantics.types import symbols
 from assay.semantics.walk import post_order
 
 
@@ -27,6 +32,19 @@ class SizeChecks:
         """Whether the types show that the condition is true."""
         found = self.known.contents(node.condition)
         return found is not None and found.item() is True
+
+    def hold_at(self, node: AssertOp, sizes: Mapping[Symbol, int]) -> bool | None:
+        """Whether the condition is true at numbers for symbols; None where they do not tell."""
+        known = _AtNumbers(sizes)
+        known.values.update(self.known.values)
+        found = known.contents(node.condition)
+        told = found.item() if found is not None else None
+        return told if isinstance(told, bool) else None
+
+    def symbols(self, node: AssertOp) -> set[Symbol]:
+        """The symbols of the shapes that the condition is computed of."""
+        shapes = (n for n in post_order(node.condition, self._parts) if isinstance(n, Call) and _is_shape(n))
+        return {s for n in shapes for s in symbols(n.args[0].type)}
 
     def about_sizes(self, node: AssertOp) -> bool:
         """Whether the condition is computed of nothing but sizes and constants."""
@@ -47,3 +65,18 @@ class SizeChecks:
 
 def _is_shape(node: Expr) -> bool:
     return isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "shape_of"
+
+
+class _AtNumbers(HloBuilder):
+    """What tensors hold where symbols have numbers."""
+
+    def __init__(self, sizes: Mapping[Symbol, int]) -> None:
+        super().__init__()
+        self.at = sizes
+
+    def _derived(self, node: Expr) -> Contents | tuple[Contents, ...] | None:
+        found = super()._derived(node)
+        if not (isinstance(found, np.ndarray) and _is_shape(node)):
+            return found
+        numbers = [evaluate_dim(d, self.at) if set(variables(d)) <= self.at.keys() else d for d in found.flat]
+        return objects(numbers, found.shape)

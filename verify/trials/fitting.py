@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from assay.lower.simplify.size_checks import SizeChecks
 from assay.semantics import graph
 from assay.semantics.errors import Trap
+from assay.semantics.graph import AssertOp
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim, provably_equal, variables
-from assay.semantics.types import TensorType
+from assay.semantics.types import ShapeType, TensorType, Type
 from assay.semantics.walk import post_order
 
 NUMBERS = (2, 3, 5, 7, 1, 4, 6, 8, 9, 10, 0)
@@ -43,17 +45,43 @@ class SizeRelation:
             return False
 
 
-def facts_of(module: Module, about: Sequence[Var]) -> list[SizeRelation]:
-    """What the casts of `main` assert of these symbols alone."""
-    found: list[SizeRelation] = []
-    for node in post_order(module.main.body, lambda n: n.children):
+class SizeAssertion:
+    """What a program asserts of sizes, such as that one is at least 2."""
+
+    def __init__(self, node: AssertOp, checks: SizeChecks) -> None:
+        self.node, self.checks = node, checks
+        self.symbols = checks.symbols(node)
+
+    def holds(self, at: dict[Var, int]) -> bool:
+        """Whether it is so at numbers; True where that is not known. A size without a value makes the run fail."""
+        try:
+            return self.checks.hold_at(self.node, at) is not False
+        except Trap:
+            return False
+
+
+def facts_of(module: Module, about: Sequence[Var]) -> list[SizeRelation | SizeAssertion]:
+    """What the casts and the assertions of `main` say of these symbols alone."""
+    found: list[SizeRelation | SizeAssertion] = []
+    nodes = list(post_order(module.main.body, lambda n: n.children))
+    checks = SizeChecks(n for n in nodes if isinstance(n, graph.Let))
+    for node in nodes:
+        if isinstance(node, AssertOp) and checks.about_sizes(node):
+            found.append(SizeAssertion(node, checks))
         if not isinstance(node, graph.MatchCast):
             continue
-        given, wanted = node.value.type, node.type
-        if isinstance(given, TensorType) and isinstance(wanted, TensorType):
-            pairs = zip(given.shape, wanted.shape, strict=True)
+        given, wanted = _sizes(node.value.type), _sizes(node.type)
+        if len(given) == len(wanted):
+            pairs = zip(given, wanted, strict=True)
             found += [SizeRelation(d, w) for d, w in pairs if not provably_equal(d, w)]
-    return [f for f in found if f.symbols <= set(about)]
+    return [f for f in found if f.symbols and f.symbols <= set(about)]
+
+
+def _sizes(of: Type) -> Sequence[Dim]:
+    match of:
+        case TensorType(shape=dims) | ShapeType(dims=dims):
+            return dims
+    return ()
 
 
 def fitting_sizes(

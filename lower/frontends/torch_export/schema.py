@@ -167,6 +167,8 @@ def require_form(program: Json) -> None:
             raise broken(f"{name} of its signature is not of its form")
     if not _values(_range)(program.get("range_constraints", {})):
         raise broken("its range constraints are not of their form")
+    if not _each(_text)(program.get("guards_code") or []):
+        raise broken("its guards are not of their form")
     if not isinstance(module.get("graph"), dict):
         raise broken("its graph is missing")
     for graph in pre_order(module["graph"], inner_graphs):

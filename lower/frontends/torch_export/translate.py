@@ -6,7 +6,8 @@ the rules give, so that a rule that gives another type is found here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+import re
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ from assay.lower.frontends.stretching import claimed
 from assay.lower.frontends.torch_export.archive import Archive, Array, Json, broken, element
 from assay.lower.frontends.torch_export.arguments import plain, read_argument, tensor_name
 from assay.lower.frontends.torch_export.cells import TensorCell
+from assay.lower.frontends.torch_export.guards import guarded, plain_name
 from assay.lower.frontends.torch_export.node import AtenNode, aten_type
 from assay.lower.frontends.torch_export.operators import rule_of
 from assay.lower.frontends.torch_export.operators.views import ViewRule
@@ -69,6 +71,7 @@ class ArchiveTranslator:
         scope = self.builder.scope = Scope()
         names: Names = {}
         params = self.params(whole, program["graph"]["tensor_values"], names, scope)
+        self.guards(whole, params, names, program["graph"]["tensor_values"])
         outputs = yield self.block(program["graph"], names)
         results = self.results(whole, outputs, names)
         if not results:
@@ -110,6 +113,31 @@ class ArchiveTranslator:
                 cell = TensorCell(self.held(given.target, array, given.target in written))
                 names[given.name] = placed_in_memory(cell, types[given.name])
         return params
+
+    def guards(self, whole: ProgramInterface, params: Sequence[Var], names: Names, types: Mapping[str, Json]) -> None:
+        """What the program was exported for, and the ranges of sizes: a run with other sizes traps."""
+        inputs: dict[str, Expr] = {}
+        users = [given for given in whole.inputs if given.kind == "user"]
+        for given, param in zip(users, params, strict=True):
+            inputs[plain_name(given.name)] = param if given.is_size else names[given.name].get()
+        ranges = self.ranges([g.name for g in users if not g.is_size], types)
+        for text in (*(self.archive.program.get("guards_code") or ()), *ranges):
+            self.builder.span = Span(self.source, f"guard {text}")
+            condition = guarded(AtenNode(self.builder, "guard", "", {}), text, inputs)
+            known = self.builder.contents(condition)
+            if known is None or known.item() is not True:
+                message = f"the program was exported for {re.sub('[{}]', '', text)}"
+                self.builder.named(graph.assert_op(condition, format=message, span=self.builder.span), "guard")
+
+    def ranges(self, users: Sequence[str], types: Mapping[str, Json]) -> Iterator[str]:
+        """Guards for the limits of sizes; that a size is 2 at least is assumed of all, and not asked for."""
+        said = dict(self.archive.program.get("range_constraints", {}))
+        for name in users:
+            for axis, d in enumerate(types[name]["sizes"]):
+                limits = said.pop(symbol_of(d), {})
+                for word, limit in ((">=", limits.get("min_val")), ("<=", limits.get("max_val"))):
+                    if isinstance(limit, int) and 2 < limit < MOST_SIZE:
+                        yield f"L['{name}'].size()[{axis}] {word} {limit}"
 
     def taken(self, name: str, given: str, types: Mapping[str, Json], bare: Collection[str]) -> tuple[Var, Expr]:
         """A parameter, and the tensor that the program knows. A size of it that is a multiple of one which no input
