@@ -61,6 +61,8 @@ class Archive:
     constants: dict[str, Array] = field(default_factory=dict)
     pickled: frozenset[str] = frozenset()
     """The names of tensors that are pickles, and are not read."""
+    sharing: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By the name of a tensor the other tensors that lie in the same memory, some elsewhere in it."""
 
 
 def read_archive(data: bytes) -> Archive:
@@ -102,7 +104,9 @@ def _read(file: zipfile.ZipFile) -> Archive:
     for folder, into in (("weights", made.weights), ("constants", made.constants)):
         config = f"{root}/data/{folder}/{name}_{folder}_config.json"
         if config in names:
-            pickled |= _tensors(file, f"{root}/data/{folder}/", _json(_bytes(file, config)), into)
+            said = _json(_bytes(file, config))
+            pickled |= _tensors(file, f"{root}/data/{folder}/", said, into)
+            made.sharing |= _sharing(said)
     made.pickled = frozenset(pickled)
     return made
 
@@ -142,6 +146,20 @@ def _tensors(file: zipfile.ZipFile, folder: str, config: Json, into: dict[str, A
         except (KeyError, TypeError, AttributeError):
             raise broken(f"what is said of the tensor {name} is not of its form") from None
     return pickled
+
+
+def _sharing(config: Json) -> dict[str, frozenset[str]]:
+    """Tensors that are not all the same part of one storage, each with the others."""
+    storages: dict[str, dict[str, Json]] = {}
+    for name, said in config.get("config", {}).items():
+        storages.setdefault(said["path_name"], {})[name] = said["tensor_meta"]
+    found: dict[str, frozenset[str]] = {}
+    for group in storages.values():
+        first = next(iter(group.values()))
+        parts = ("sizes", "strides", "storage_offset")
+        if any(meta is None or any(meta[p] != first[p] for p in parts) for meta in group.values()):
+            found |= {name: frozenset(group) - {name} for name in group}
+    return found
 
 
 def _tensor(name: str, data: bytes, meta: Json) -> Array:

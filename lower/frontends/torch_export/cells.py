@@ -6,7 +6,7 @@ has a cell. A view is a cell that knows how it is read from the tensor that it i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from assay.semantics.errors import Unsupported
@@ -31,6 +31,8 @@ class TensorCell:
     seen: int = 0
     """The version of the whole that `value` was read from."""
     written: bool = field(default=False)
+    sharing: Collection[str] = ()
+    """Tensors of the program that lie in the same memory, of which this knows no more."""
     in_order: bool = False
     """Whether its elements lie one after another in row-major order, from the start of its memory."""
     offset: int | None = None
@@ -65,6 +67,9 @@ class TensorCell:
         self.get()
         new = value
         cells = self.chain()
+        if cells[-1].sharing:
+            others = ", ".join(sorted(cells[-1].sharing))
+            raise Unsupported(f"a write to memory that {others} lies in too is not handled", label="torch_export.C7")
         for cell in cells:
             if cell.whole is not None and cell.back is None:
                 raise Unsupported("a write to a view of this kind is not handled", label="torch_export.C7")

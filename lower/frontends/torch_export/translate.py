@@ -111,6 +111,7 @@ class ArchiveTranslator:
                 if (array.dtype, array.shape) != (self.typed(given.name, types).dtype.numpy, array.shape):
                     raise broken(f"the tensor {given.target} is of {array.dtype}, and is said to be another")
                 cell = TensorCell(self.held(given.target, array, given.target in written))
+                cell.sharing = self.archive.sharing.get(given.target, ())
                 names[given.name] = placed_in_memory(cell, types[given.name])
         return params
 

@@ -75,3 +75,29 @@ def test_every_operator_whose_result_pytorch_calls_a_view_is_one() -> None:
     ours = RULES["torch.ops.aten"]
     assert "transpose" in views
     assert not [name for name in sorted(views & ours.keys()) if not isinstance(ours[name], ViewRule)]
+
+
+def test_memory_that_several_buffers_lie_in_is_not_written() -> None:
+    """It may be read; and one tensor under two names may be written."""
+    torch = pytest.importorskip("torch")
+
+    class Shares(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, write: bool, part: bool) -> None:
+            super().__init__()
+            self.write = write
+            self.register_buffer("a", torch.arange(6.0))
+            self.register_buffer("v", self.a[2:4] if part else self.a)
+
+        def forward(self, x: Any) -> Any:
+            if self.write:
+                self.v.add_(x)
+            return self.a * 1 + self.v.sum()
+
+    for write, part in ((False, True), (True, False), (True, True)):
+        program = torch.export.export(Shares(write, part), (torch.ones(()),))
+        if write and part:
+            with pytest.raises(Unsupported, match="a write to memory that a lies in too"):
+                assay.load(program)
+            continue
+        ours = list(assay.run(program, {"x": np.ones((), np.float32)}).values())[0]
+        np.testing.assert_array_equal(ours, program.module()(torch.ones(())).numpy())
