@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from assay.lower.frontends.flat_main import with_main
 from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.fold import Evaluate, Folding, Value
+from assay.lower.simplify.told_sizes import with_told_sizes
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Expr, Function, If, MatchCast
 from assay.semantics.graph.matching import Bound, instantiate, match_types
@@ -47,6 +48,7 @@ def with_dims_of_main(module: Module, dims: Mapping[Symbol, int], evaluate: Eval
     made = with_main(module, with_sizes(module.main, dict(dims.items())))
     if known := _settled(made.main):  # what two arms may be told apart by before, may be one size now
         made = with_main(made, with_sizes(made.main, known))
+    made = with_told_sizes(made, evaluate)
     try:
         check(made)
     except Invalid as wrong:

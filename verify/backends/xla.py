@@ -14,6 +14,7 @@ import numpy as np
 
 from assay.interp import graph
 from assay.lower.simplify.bind_params import with_sizes
+from assay.lower.simplify.told_sizes import with_told_sizes
 from assay.lower.stablehlo_export import export_stablehlo
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.graph.matching import Bound
@@ -57,7 +58,7 @@ class Xla:
             key = () if () in known else tuple(a.shape for a in arrays)
             if key not in known:
                 bound: Bound = {s: n for s, n in graph.check_inputs(module.main, inputs).items()}
-                sized = module.with_(main=with_sizes(module.main, bound))
+                sized = with_told_sizes(module.with_(main=with_sizes(module.main, bound)), graph.evaluate)
                 known[key] = self._compiled(client, sized, fused)
             try:
                 results = client.run(known[key], arrays)
