@@ -199,7 +199,7 @@ class TorchWalk(ExportWalk[TorchValue, Bound]):
                 (found,) = decides(*operands)
                 return found if loop.goes_on else found.logical_not()
 
-            carried, others = tuple(v.tensor.clone() for v in state), tuple(v.tensor for v in there)
+            carried, others = tuple(v.tensor.contiguous().clone() for v in state), tuple(v.tensor for v in there)
             given = self.torch.ops.higher_order.while_loop(test, block(after), carried, others)
             at = self.bound(function, [*map(TorchValue, given)], at.outer)
             yield self.bindings(loop.before, at)
@@ -222,10 +222,11 @@ class TorchWalk(ExportWalk[TorchValue, Bound]):
         return tuple((yield self.values(loop.again, at)))
 
     def region(self, there: Sequence[TorchValue], operands: Sequence[Any], task: Task[TorchItem]) -> tuple[Any, ...]:
-        """The tensors that a block gives which is traced, copied: none may be an operand. In it the values from outside
-        are its operands."""
+        """The tensors that a block gives which is traced, copied: none may be an operand, and those of two blocks lie
+        in the same order. In it the values from outside are its operands."""
+        in_order = self.torch.contiguous_format
         with standing_for(there, operands):
-            return tuple(v.tensor.clone() for v in values_of(run_task(task)))
+            return tuple(v.tensor.clone(memory_format=in_order) for v in values_of(run_task(task)))
 
     def captured(self, parts: Sequence[Part]) -> list[TorchValue]:
         """The tensors from outside that blocks and functions use, and constants."""

@@ -26,6 +26,11 @@ PROGRAMS = {
           then_branch = a () => (float[3] t) { t = Identity(x) },
           else_branch = b () => (float[3] e) { e = Neg(x) }> z = Add(y, x) }"""
     ),
+    "branches that lie in other orders": (
+        """(float[5, 3] v, bool c) => (float[3, 5] y) { y = If(c)<
+          then_branch = a () => (float[3, 5] t) { k = Constant<value_ints = [3, 5]>() t = Reshape(v, k) },
+          else_branch = b () => (float[3, 5] e) { e = Transpose(v) }> }"""
+    ),
     "branches of other sizes": (
         """(float[3] x, bool c) => (float[M] y) { y = If(c)<
           then_branch = a () => (float[3] t) { t = Identity(x) },
