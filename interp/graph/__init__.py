@@ -178,16 +178,20 @@ class _Evaluator:
         root.pending.update((id(n), root.scopes.uses.get(id(n), 0) + 1) for n in first)  # kept till the end
         body = root.function.body
         stack = [(body, root), *((node, root) for node in reversed(first))]
-        with np.errstate(all="ignore"):
-            while stack:  # by hand, for speed; over activations, not only nodes
-                node, at = stack[-1]
-                frame = self.owner(node, at)
-                if id(node) in frame.values:
-                    stack.pop()
-                    continue
-                demand = self.step(node, frame)
-                if demand is not None:
-                    stack.append(demand)
+        try:
+            with np.errstate(all="ignore"):
+                while stack:  # by hand, for speed; over activations, not only nodes
+                    node, at = stack[-1]
+                    frame = self.owner(node, at)
+                    if id(node) in frame.values:
+                        stack.pop()
+                        continue
+                    demand = self.step(node, frame)
+                    if demand is not None:
+                        stack.append(demand)
+        except Trap as trap:  # in what stands nowhere it is where that is called
+            trap.where = trap.where or next((n.span for n, _ in reversed(stack) if n.span is not None), None)
+            raise
         result = self.value(body, root)
         self.check_result(root, result)
         return result
