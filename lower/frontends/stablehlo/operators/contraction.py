@@ -16,7 +16,7 @@ from assay.lower.frontends.stablehlo.operators.windows import padding
 from assay.lower.frontends.stablehlo.syntax import Dialect
 from assay.semantics.dtypes import BOOL, DTYPES, DType
 from assay.semantics.graph import Expr
-from assay.semantics.ops.sizes import floor_div, product
+from assay.semantics.ops.sizes import floor_div, larger, never_negative, product
 from assay.semantics.scalar import Dim, simplify
 
 Axes = tuple[int, ...]
@@ -190,7 +190,20 @@ def convolved(node: HloNode, x: Expr, w: Expr, strides: Axes, dilation: Axes, gr
         x, w = (node.shaped(e, *tensor_of(e).shape, 1) for e in (x, w))
         y = node.call("nn.conv1d", x, w, groups=groups)
         return node.shaped(y, *tensor_of(y).shape[:2])
-    return node.call(f"nn.conv{rank}d", x, w, strides=strides, dilation=dilation, groups=groups)
+    batch, _, *sizes = tensor_of(x).shape
+    over = [simplify(d - (k - 1) * step - 1) for d, k, step in zip(sizes, window, dilation, strict=True)]
+    counts = [floor_div(larger(simplify(o + s), 0), s) for o, s in zip(over, strides, strict=True)]
+    if 0 in counts:
+        return node.stretched(node.constant(0, tensor_of(x).dtype), batch, features, *counts)
+    short = [axis for axis, o in enumerate(over) if not never_negative(o)]
+    for axis in short:  # such an axis may have no place for a window: there it is made longer
+        shape = list(tensor_of(x).shape)
+        shape[axis + 2] = larger(simplify(0 - over[axis]), 0)
+        x = node.call("concat", x, node.stretched(node.constant(0, tensor_of(x).dtype), *shape), axis=axis + 2)
+    y = node.call(f"nn.conv{rank}d", x, w, strides=strides, dilation=dilation, groups=groups)
+    for axis in short:
+        y = node.cut(y, axis + 2, 0, counts[axis])
+    return y
 
 
 TABLE: dict[str, HloRule] = {

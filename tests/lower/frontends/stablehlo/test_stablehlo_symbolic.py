@@ -164,3 +164,29 @@ def test_a_program_of_a_symbolic_batch_is_judged(tmp_path: Path) -> None:
     (tmp_path / "m.mlir").write_text(ASSERTED)
     verdict = assay.judge(tmp_path / "m.mlir", ["c"]).verdicts[0]
     assert verdict.outcome == "right" and "assertion" not in str(verdict)
+
+
+CONVOLUTION = """
+func.func public @main(%x: tensor<1x{h}x{w}x1xf32>, %k: tensor<3x2x1x1xf32>) -> tensor<1x{p}x{q}x1xf32> {{
+  %y = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {{stride = [2, 1], rhs_dilate = [1, 2]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+    : (tensor<1x{h}x{w}x1xf32>, tensor<3x2x1x1xf32>) -> tensor<1x{p}x{q}x1xf32>
+  return %y : tensor<1x{p}x{q}x1xf32>
+}}"""
+
+
+@pytest.mark.parametrize("height", [0, 2, 3, 4, 5])
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_a_convolution_of_what_is_shorter_than_its_window_has_no_elements(height: int, width: int) -> None:
+    """Along each axis for itself, of sizes that are written and of such that are not."""
+    rng = np.random.default_rng(0)
+    x, k = rng.integers(-5, 5, (height, width)), rng.integers(-5, 5, (3, 2))
+    rows, columns = max((height - 3) // 2 + 1, 0), max(width - 2, 0)
+    right = np.array([
+        (x[2 * i : 2 * i + 3, j : j + 3 : 2] * k).sum() for i in range(rows) for j in range(columns)
+    ], np.float32).reshape(1, rows, columns, 1)  # fmt: skip
+    inputs = {"x": x[None, ..., None].astype(np.float32), "k": k[..., None, None].astype(np.float32)}
+    for sizes in ((height, width, rows, columns), ("?", width, "?", columns), ("?", "?", "?", "?")):
+        module = parse_stablehlo(CONVOLUTION.format(**dict(zip("hwpq", sizes, strict=True))))
+        (y,) = run(module, inputs).values()
+        np.testing.assert_array_equal(y, right)
