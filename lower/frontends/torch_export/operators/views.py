@@ -1,8 +1,8 @@
 """Operators whose result is a part of their operand's memory (specs/lower.md, "torch.export").
 
 PyTorch: https://docs.pytorch.org/docs/stable/tensor_view.html. What is written to such a result is written to the
-operand. `reshape`, `flatten`, `contiguous` and `to` give a view or a copy, as the strides are: what they give may be
-read, but not after either is written.
+operand. `reshape`, `flatten`, `contiguous` and `to` give a view or a copy, as the strides are. Where these do not show
+which, what they give may be read, but not after either is written.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ViewRule:
 
     read: Read
     back: Back | None = None
-    sure: bool = True
-    """Whether the result is a view for certain."""
+    sure: bool | Callable[[AtenNode, TensorCell], bool] = True
+    """Whether the result is a view for certain; or what tells it of an operand."""
     operand: str = "self"
 
     def shared(self, given: Mapping[str, Any]) -> TensorCell | None:
@@ -46,14 +46,15 @@ class ViewRule:
     def cells(self, node: AtenNode, cell: TensorCell) -> list[TensorCell]:
         """The results."""
         found = self.read(node, cell.get())
-        if not self.sure and aten_type(found[0]).dtype is not aten_type(cell.get()).dtype:
+        if self.sure is not True and aten_type(found[0]).dtype is not aten_type(cell.get()).dtype:
             return [TensorCell(x) for x in found]
-        return [self._cell(node, cell, x, k) for k, x in enumerate(found)]
+        sure = self.sure if isinstance(self.sure, bool) else self.sure(node, cell)
+        return [self._cell(node, cell, x, k, sure) for k, x in enumerate(found)]
 
-    def _cell(self, node: AtenNode, cell: TensorCell, x: Expr, index: int) -> TensorCell:
+    def _cell(self, node: AtenNode, cell: TensorCell, x: Expr, index: int, sure: bool) -> TensorCell:
         back = self.back
-        write = None if back is None or not self.sure else lambda whole, new: back(node, whole, new, index)
-        read = (lambda whole: self.read(node, whole)[index]) if self.sure else None
+        write = None if back is None or not sure else lambda whole, new: back(node, whole, new, index)
+        read = (lambda whole: self.read(node, whole)[index]) if sure else None
         return TensorCell(x, cell, read, write, seen=cell.version)
 
     def __call__(self, node: AtenNode) -> list[Expr] | Expr:
@@ -93,6 +94,16 @@ def _view_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
     if aten_type(new).dtype is not of:
         new = node.call("reinterpret", new, dtype=of.name)
     return node.shaped(new, *aten_type(whole).shape)
+
+
+def _in_order(node: AtenNode, cell: TensorCell) -> bool:
+    """What lies in the order of its elements is not copied."""
+    return cell.in_order
+
+
+def _not_asked(node: AtenNode, cell: TensorCell) -> bool:
+    """A conversion to what is there already copies only what it is asked to."""
+    return not node.flag("copy") and not node.has("memory_format")
 
 
 # --- axes
@@ -456,7 +467,7 @@ _IDENTITY = ViewRule(lambda node, x: [x], _same)
 VIEWS: dict[str, ViewRule] = {
     "view": ViewRule(view, _view_back),
     "_unsafe_view": ViewRule(_reshaped("size"), _like, sure=False),
-    "reshape": ViewRule(_reshaped("shape"), _like, sure=False),
+    "reshape": ViewRule(_reshaped("shape"), _like, sure=_in_order),
     "view_as": ViewRule(lambda node, x: [node.shaped(x, *aten_type(node.tensor("other")).shape)], _like),
     **dict.fromkeys(("permute", "transpose", "t", "numpy_T", "mT", "movedim", "moveaxis", "swapaxes", "swapdims"),
                     _PERMUTE),
@@ -464,7 +475,7 @@ VIEWS: dict[str, ViewRule] = {
     "unsqueeze": ViewRule(unsqueeze, _like),
     "expand": ViewRule(expand),
     "expand_as": ViewRule(expand),
-    "flatten": ViewRule(flatten, _like, sure=False),
+    "flatten": ViewRule(flatten, _like, sure=_in_order),
     "unflatten": ViewRule(unflatten, _like),
     "slice": ViewRule(slice_, _slice_back),
     "narrow": ViewRule(slice_, _slice_back),
@@ -478,9 +489,9 @@ VIEWS: dict[str, ViewRule] = {
     "as_strided": StridedRule(as_strided, _strided_back),
     "positive": _IDENTITY,
     **dict.fromkeys(("dropout", "alpha_dropout", "feature_dropout"), ViewRule(undropped, _same, operand="input")),
-    "contiguous": ViewRule(lambda node, x: [x], _same, sure=False),
-    "to": ViewRule(to, _same, sure=False),
-    "type_as": ViewRule(to, _same, sure=False),
+    "contiguous": ViewRule(lambda node, x: [x], _same, sure=_in_order),
+    "to": ViewRule(to, _same, sure=_not_asked),
+    "type_as": ViewRule(to, _same, sure=_not_asked),
 }  # fmt: skip
 """By the name of the operator."""
 

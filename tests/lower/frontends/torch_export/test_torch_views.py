@@ -30,6 +30,12 @@ def written() -> dict[str, tuple[Callable[[Any], Any], str]]:
         "strides of a part": (lambda y: y[1:, 2:].as_strided((2,), (5,)), ""),
         "strides that overlap": (lambda y: y.as_strided((3, 2), (1, 1)), "elements that overlap"),
         "strides of what may be a copy": (lambda y: y.t().reshape(-1).as_strided((3,), (2,), 1), "view of this kind"),
+        "another shape of what lies in order": (lambda y: y.reshape(2, 6).flatten()[3:5], ""),
+        "another shape of a part": (lambda y: y[:, :2].reshape(-1), "view of this kind"),
+        "itself in order": (lambda y: y.contiguous(), ""),
+        "itself in its dtype": (lambda y: y.float(), ""),
+        "a copy in its dtype": (lambda y: y.to(torch.float32, copy=True), "view of this kind"),
+        "another dtype": (lambda y: y.double(), ""),
         "chunks": (lambda y: y.unsafe_chunk(2, 1)[1], ""),
         "what is not dropped": (lambda y: torch.nn.functional.dropout(y, 0.5, False), ""),
         "itself": (lambda y: +y, ""),
@@ -40,7 +46,8 @@ def written() -> dict[str, tuple[Callable[[Any], Any], str]]:
 NAMES = (
     "a diagonal", "a diagonal below, of the axes exchanged", "windows side by side", "windows that overlap",
     "strides of what is transposed", "strides of a part", "strides that overlap", "strides of what may be a copy",
-    "chunks", "what is not dropped", "itself", "axes exchanged by letters",
+    "another shape of what lies in order", "another shape of a part", "itself in order", "itself in its dtype",
+    "a copy in its dtype", "another dtype", "chunks", "what is not dropped", "itself", "axes exchanged by letters",
 )  # fmt: skip
 
 
