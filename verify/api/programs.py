@@ -21,6 +21,7 @@ from assay.lower.frontends.onnx.model import import_onnx, load_model
 from assay.lower.frontends.onnx.outside import with_data_outside
 from assay.lower.frontends.onnx.reading import read_model
 from assay.lower.frontends.torch_export import parse_torch_export, plain_program
+from assay.lower.frontends.torch_export.operators import DECOMPOSED
 from assay.lower.frontends.torch_export.signature import own_name
 from assay.semantics.errors import Invalid, Unsupported, placed
 from assay.semantics.files import on_disk
@@ -106,11 +107,19 @@ def _in_core_operators(program: Any, refused: Unsupported) -> Module:
     """The module of a program in PyTorch's core operators, whose results have the names that they have in the program.
     Unsupported: as the program is, where PyTorch cannot decompose it."""
     try:
-        core = program.run_decompositions()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            core = program.run_decompositions()
     except (AssertionError, RuntimeError, TypeError, ValueError) as failed:
-        said = f"{refused.message}; PyTorch's own run_decompositions() fails: {_innermost(failed)}"
+        first = refused.message.removesuffix(DECOMPOSED)
+        said = f"{first}; PyTorch's own run_decompositions() fails: {_innermost(failed)}"
         raise Unsupported(said, where=refused.where, label=refused.label) from None
-    module = parse_torch_export(archive_of(core), "the exported program")
+    try:
+        module = parse_torch_export(archive_of(core), "the exported program")
+    except Unsupported as left:
+        first = refused.message.removesuffix(DECOMPOSED)
+        message = first if left.message == refused.message else f"{first}; after run_decompositions(): {left.message}"
+        raise Unsupported(message.removesuffix(DECOMPOSED), where=refused.where, label=refused.label) from None
     pairs = zip(core.graph_signature.user_outputs, program.graph_signature.user_outputs, strict=True)
     names = {own_name(str(a)): own_name(str(b)) for a, b in pairs}
     outputs = tuple(names.get(o, o) for o in module.main.attrs["outputs"])

@@ -52,6 +52,7 @@ ATEN: dict[str, Rule] = {
 }
 """By name, without the overload."""
 
+DECOMPOSED = "; a program after run_decompositions() has other operators"
 UNCOMPOSED = "not composed yet"
 """The reason that PyTorch's own decompositions may take away."""
 
@@ -112,5 +113,5 @@ def rule_of(target: str) -> tuple[Rule, str, str, bool]:
         return table[name], name, overload, in_place
     why = next((f": {w}" for names, w in UNREAD.items() if name in names), "")
     plain = target.removeprefix("torch.ops.")
-    hint = "" if why and not why.endswith(UNCOMPOSED) else "; a program after run_decompositions() has other operators"
+    hint = "" if why and not why.endswith(UNCOMPOSED) else DECOMPOSED
     raise Unsupported(f"the operator {plain} is not handled{why}{hint}", label="torch_export.C4")

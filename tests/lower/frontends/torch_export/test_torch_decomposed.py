@@ -1,0 +1,59 @@
+"""Programs that are read in PyTorch's core operators, and what is said where that does not help."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import assay
+from assay.semantics.errors import Unsupported
+
+pytestmark = pytest.mark.peer
+
+
+def exported(function: Any, *args: Any) -> Any:
+    """A function as an exported program."""
+    torch = pytest.importorskip("torch")
+
+    class Called(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, *inputs: Any) -> Any:
+            return function(*inputs)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.export.export(Called(), args, strict=False)
+
+
+def test_results_have_the_names_of_the_program() -> None:
+    torch = pytest.importorskip("torch")
+    x, i = torch.arange(12.0).view(4, 3), torch.tensor([[1, 0, 2]])
+    program = exported(lambda x, i: torch.take_along_dim(x, i, 0), x, i)
+    given = assay.run(program, {"inputs_0": x.numpy(), "inputs_1": i.numpy()})
+    assert list(given) == ["take_along_dim"]
+    np.testing.assert_array_equal(given["take_along_dim"], torch.take_along_dim(x, i, 0).numpy())
+    (verdict,) = assay.judge(program, ["torch:eager"], {}).verdicts
+    assert verdict.outcome == "right", verdict
+
+
+def test_an_operator_that_stays_is_named_and_no_hint_is_given_again() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(Unsupported, match="linalg_eigh") as wrong:
+        assay.load(exported(torch.linalg.eigh, torch.eye(3)))
+    assert "a program after run_decompositions() has" not in wrong.value.message
+
+
+def test_what_pytorch_cannot_decompose_or_save_is_said_in_a_line() -> None:
+    torch = pytest.importorskip("torch")
+    grid = exported(lambda t: torch.nn.functional.affine_grid(t, [2, 1, 1, 1], align_corners=True), torch.ones(2, 2, 3))
+    with pytest.raises(Unsupported, match=r"affine_grid_generator.*run_decompositions\(\) fails: AssertionError"):
+        assay.load(grid)
+    loop = torch.ops.higher_order.while_loop
+    closed = exported(
+        lambda x, w: loop(lambda x: x.abs().sum() < 50, lambda x: (x @ w + x,), (x,), ()),
+        torch.ones(3), torch.ones(3, 3),
+    )  # fmt: skip
+    with pytest.raises(Unsupported, match="reads from outside is to be one of its operands"):
+        assay.load(closed)
