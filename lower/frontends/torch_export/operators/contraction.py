@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
-from assay.lower.frontends.torch_export.operators.views import ViewRule
+from assay.lower.frontends.torch_export.operators.views import ViewRule, diagonal
+from assay.semantics.dtypes import DTYPES
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
@@ -69,6 +70,11 @@ def outer(node: AtenNode) -> Expr:
     return node.call("multiply", node.shaped(a, *aten_type(a).shape, 1), node.shaped(b, 1, *aten_type(b).shape))
 
 
+def int_product(node: AtenNode) -> Expr:
+    """The product of matrices of int8, in int32."""
+    return node.call("matmul", *(node.cast(node.tensor(n), DTYPES["int32"]) for n in ("self", "mat2")))
+
+
 # --- einsum
 
 
@@ -84,15 +90,25 @@ def einsum(node: AtenNode) -> Expr:
         right = "".join(sorted(c for c in set(left) if left.count(c) == 1 and c.isalpha()))
     to = aten_type(xs[0]).dtype
     work = [node.work(x) for x in xs]
-    for t, x in zip(terms, work, strict=True):
-        if len(set(t)) != len(t) or len(t) != aten_type(x).ndim:
-            raise node.unsupported(f"the equation {text!r}, with a letter twice in a term,")
+    for k, (t, x) in enumerate(zip(terms, work, strict=True)):
+        terms[k], work[k] = _once(node, t, x)
+        if len(t) != aten_type(x).ndim:
+            raise node.wrong(f"the equation {text!r} for {x.type}")
     letters, y = terms[0], work[0]
     for k, (t, x) in enumerate(zip(terms[1:], work[1:], strict=True)):
         needed = set("".join(terms[k + 2 :])) | set(right)
         letters, y = _pair(node, letters, y, t, x, needed)
     letters, y = _summed(node, letters, y, set(right))
     return node.cast(node.permuted(y, [letters.index(c) for c in right]), to)
+
+
+def _once(node: AtenNode, term: str, x: Expr) -> tuple[str, Expr]:
+    """A term without a letter twice: of two axes with one letter the diagonal, along a last axis."""
+    while len(term) == aten_type(x).ndim and (twice := next((c for c in term if term.count(c) > 1), "")):
+        one, two = term.index(twice), term.rindex(twice)
+        (x,) = diagonal(node.with_(offset=0, dim1=one, dim2=two), x)
+        term = "".join(c for k, c in enumerate(term) if k not in (one, two)) + twice
+    return term, x
 
 
 def _summed(node: AtenNode, letters: str, x: Expr, needed: set[str]) -> tuple[str, Expr]:
@@ -221,6 +237,7 @@ TABLE: dict[str, AtenRule] = {
     "conv_transpose3d": convolution,
     "convolution": convolution,
     "dot": matmul("self", "tensor"),
+    "_int_mm": int_product,
     "einsum": ViewRule(lambda node, x: [einsum(node)], sure=False, operand="tensors"),
     "ger": outer,
     "linear": linear,

@@ -252,7 +252,19 @@ def scatter(node: AtenNode) -> Expr:
     return made if of.ndim else node.shaped(made)
 
 
+def _mean(node: AtenNode, x: Expr, where: Expr, source: Expr) -> Expr:
+    """Sums divided by how many were added; a mean of whole numbers is rounded down."""
+    of, own = aten_type(x), node.flag("include_self", True)
+    total = _reduced(node, x, where, source, "sum")
+    ones = node.full(aten_type(source).shape, 1, of.dtype)
+    counts = scattered(node, node.full(of.shape, int(own), of.dtype), where, ones, "add")
+    counts = node.call("maximum", counts, 1)
+    return node.call("divide" if of.dtype.is_float else "floor_divide", total, counts)
+
+
 def _reduced(node: AtenNode, x: Expr, where: Expr, source: Expr, reduce: str) -> Expr:
+    if reduce == "mean" and aten_type(x).dtype is not BOOL:
+        return _mean(node, x, where, source)
     if reduce not in REDUCED:
         raise node.unsupported(f"reduce = {reduce}")
     of = aten_type(x).dtype
@@ -289,10 +301,13 @@ def bucketize(node: AtenNode) -> Expr:
     edges = node.tensor("sorted_sequence" if searched else "boundaries")
     given = node.operand("self")
     x = node.as_tensor(given, node.promoted(given)) if not isinstance(given, Expr) else given
-    if aten_type(edges).ndim != 1 or node.has("sorter"):
-        raise node.unsupported("boundaries of several axes, or a sorter,")
+    if node.has("sorter"):
+        raise node.unsupported("a sorter")
     right = node.flag("right") or node.get("side", None) == "right"
     x, edges = node.together(x, edges)
+    if aten_type(edges).ndim > 1:  # each row of numbers has its own
+        *outer, count = aten_type(edges).shape
+        edges = node.shaped(edges, *outer, 1, count)
     below = node.call("less_equal" if right else "less", edges, node.shaped(x, *aten_type(x).shape, 1))
     nan = node.shaped(node.call("not_equal", x, x), *aten_type(x).shape, 1)  # above all boundaries
     below = node.call("logical_or", below, nan)

@@ -123,8 +123,17 @@ def pad(node: AtenNode) -> Expr:
     if mode not in modes:
         raise node.wrong(f"mode is {mode!r}")
     value = node.args.get("value")
-    number = 0.0 if value is None else node.number("value")
+    number = _as_element(node, 0.0 if value is None else node.number("value"), aten_type(x).dtype)
     return node.call("nn.pad", x, pad_width=(*before, *after), mode=modes[mode], pad_value=number)
+
+
+def _as_element(node: AtenNode, value: float, of: DType) -> float:
+    """A number as an element: a whole one loses its fraction, and has to be one of the dtype."""
+    if of.is_float or of is BOOL:
+        return value
+    if not of.min <= (math.trunc(value) if math.isfinite(value) else value) <= of.max:
+        raise node.wrong(f"value is {value}, which is no number of {of}")
+    return math.trunc(value)
 
 
 def _circular(node: AtenNode, x: Expr, before: Sequence[int], after: Sequence[int]) -> Expr:

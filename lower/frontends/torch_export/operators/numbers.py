@@ -18,6 +18,8 @@ from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, simplify
 
 Sizes = Callable[[Dim, Dim], Dim]
+MOST_FACTORS = 8
+"""Factors of a power of a size at most."""
 
 
 def _both(node: AtenNode) -> tuple[Any, Any]:
@@ -84,6 +86,18 @@ def root(node: AtenNode) -> Any:
     """The square root of a number."""
     (a,) = node.args.values()
     return float(a) ** 0.5 if isinstance(a, (int, float)) and a >= 0 else node.call("sqrt", node.as_tensor(a, FLOAT64))
+
+
+def raised(node: AtenNode) -> Any:
+    """A number to the power of another: a product of sizes where it is one, else a float."""
+    a, b = _both(node)
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return a**b
+    if isinstance(a, scalar.Expr) and isinstance(b, int) and 0 <= b <= MOST_FACTORS:
+        return product([a] * b)
+    if isinstance(b, int) and b >= 0 and not (isinstance(a, Expr) and aten_type(a).dtype.is_float):
+        raise node.unsupported(f"the power {b} of a whole number")
+    return node.call("power", *(node.as_tensor(v, FLOAT64) for v in (a, b)))
 
 
 def negated_number(node: AtenNode) -> Any:
@@ -160,6 +174,7 @@ OPERATOR: dict[str, AtenRule] = {
     "neg": negated_number,
     "not_": not_,
     "or_": of_truths("logical_or"),
+    "pow": raised,
     "sub": of_sizes(lambda a, b: simplify(a - b), lambda a, b: a - b, "subtract"),
     "truediv": true_quotient,
 }

@@ -371,7 +371,7 @@ def to(node: AtenNode, x: Expr) -> list[Expr]:
 
 def undropped(node: AtenNode, x: Expr) -> list[Expr]:
     """The operand itself: what is exported for inference drops nothing."""
-    if node.flag("train", node.flag("training")):
+    if node.flag("train", node.flag("training")) and node.number("p") != 0:
         raise node.unsupported("train = True, which draws random numbers,")
     return [x]
 

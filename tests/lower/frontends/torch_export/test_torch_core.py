@@ -306,3 +306,67 @@ def test_statistics_are_of_the_dtype_that_the_program_says() -> None:
     y, mean, root = run(module, inputs).values()
     assert (mean.dtype, root.dtype) == (np.float16, np.float16)
     assert mean.tolist() == [[2], [2]] and root.tolist() == [[1], [INF]] and y[0].tolist() == [-1, 1]
+
+
+def test_shifts_by_their_other_names() -> None:
+    x = np.array([5, -7, 0], np.int32)
+    assert values("__lshift__", "Scalar", self=x, other=1) == [[10, -14, 0]]
+    assert values("__rshift__", "Scalar", self=x, other=1) == [[2, -4, 0]]
+    assert values("__lshift__", "Scalar", self=x, other=32) == [[0, 0, 0]]
+
+
+def test_padding_of_whole_numbers() -> None:
+    """A number loses its fraction; one that is none of the dtype is refused, as PyTorch raises."""
+    assert values("pad", self=np.array([1, 2]), pad=[1, 0], value=-2.7) == [[-2, 1, 2]]
+    for value in (-1.0, 300.0, NAN, INF):
+        with pytest.raises(Invalid, match="no number of uint8"):
+            values("pad", self=np.array([1, 2], np.uint8), pad=[1, 0], value=value)
+
+
+def test_a_letter_twice_is_a_diagonal() -> None:
+    x = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
+    module, inputs = einsum_of("ii->i", x)
+    assert [y.tolist() for y in run(module, inputs).values()] == [[1, 5, 9]]
+    module, inputs = einsum_of("ii", x)
+    assert [y.tolist() for y in run(module, inputs).values()] == [15]
+    module, inputs = einsum_of("iij,j->i", np.stack([x, x], 2), f(1, 10))
+    assert [y.tolist() for y in run(module, inputs).values()] == [[11, 55, 99]]
+    module, inputs = einsum_of("iii->i", np.arange(8, dtype=np.float32).reshape(2, 2, 2))
+    assert [y.tolist() for y in run(module, inputs).values()] == [[0, 7]]
+
+
+def einsum_of(equation: str, *arrays: Array) -> tuple[Module, dict[str, Array]]:
+    """An einsum of operands."""
+    params = [var(f"x{k}", TensorType(a.shape, dtype(a.dtype))) for k, a in enumerate(arrays)]
+    builder = HloBuilder()
+    body = ATEN["einsum"](AtenNode(builder, "einsum", "default", {"equation": equation, "tensors": params}))
+    assert isinstance(body, Expr)
+    for known, value in reversed(builder.scope.bindings):
+        body = let(known, value, body)
+    module = Module({"main": replace(function(params, body), attrs={"outputs": ("y",)})})
+    return module, {p.name: a for p, a in zip(params, arrays, strict=True)}
+
+
+def test_rows_of_boundaries() -> None:
+    """Each row of numbers has its own; NaN is above all of them."""
+    edges, x = f([1, 1, 2], [0, 3, 3]), f([1, 2, NAN], [3, 0, 9])
+    declared = [TensorType((2, 3), DTYPES["int64"])]
+    args = {"sorted_sequence": edges, "self": x, "declared": declared}
+    assert values("searchsorted", "Tensor", **args) == [[[0, 2, 3], [1, 0, 3]]]
+    assert values("searchsorted", "Tensor", **args, right=True) == [[[2, 3, 3], [3, 1, 3]]]
+
+
+def test_means_of_what_meets() -> None:
+    """Of whole numbers rounded down; a place that nothing meets keeps what is there."""
+    index, of = np.array([0, 0, 1]), {"dim": 0, "reduce": "mean"}
+    for own, right in ((True, [2, -3, 7]), (False, [1, -6, 7])):
+        for kind in (np.float32, np.int64):
+            given = {"self": np.array([4, 0, 7], kind), "src": np.array([-1, 3, -6], kind), "index": index}
+            assert values("scatter_reduce", **given, **of, include_self=own) == [right]
+    odd = {"self": np.array([0]), "src": np.array([-3]), "index": np.array([0])}
+    assert values("scatter_reduce", **odd, **of, include_self=True) == [[-2]]
+
+
+def test_the_product_of_bytes() -> None:
+    a, b = np.full((2, 300), -128, np.int8), np.full((300, 1), 127, np.int8)
+    assert values("_int_mm", self=a, mat2=b) == [[[-128 * 127 * 300]] * 2]
