@@ -16,7 +16,7 @@ from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.fold import Evaluate
 from assay.semantics import graph
 from assay.semantics.errors import Trap, Unpredictable
-from assay.semantics.graph import Call, Expr, Function, Let, MatchCast, Var
+from assay.semantics.graph import Call, Expr, Function, Let, MatchCast, ShapeExpr, Var
 from assay.semantics.graph.effects import acts
 from assay.semantics.graph.matching import Bound
 from assay.semantics.module import Module
@@ -47,11 +47,16 @@ def with_told_sizes(module: Module, evaluate: Evaluate) -> Module:
 def _numbers(module: Module, cast: MatchCast, lets: Mapping[Var, Expr], evaluate: Evaluate) -> list[int] | None:
     """What a cast measures; None where only a run tells it, or where the run fails."""
     closed = _closed(cast.value, lets)
-    if closed is None or not isinstance(closed.type, TensorType):
-        return None
-    try:
-        found = np.asarray(evaluate(closed, module)).tolist()
-    except (Trap, Unpredictable):
+    if isinstance(closed, ShapeExpr):
+        found = [d for d in closed.dims if isinstance(d, int)]
+        if len(found) < len(closed.dims):
+            return None
+    elif closed is not None and isinstance(closed.type, TensorType):
+        try:
+            found = np.asarray(evaluate(closed, module)).tolist()
+        except (Trap, Unpredictable):
+            return None
+    else:
         return None
     assert isinstance(cast.type, ShapeType)
     pairs = zip(found, cast.type.dims, strict=True)

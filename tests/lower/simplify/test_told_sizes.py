@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from assay.interp.graph import evaluate, run
 from assay.lower.frontends.stablehlo import parse_stablehlo
+from assay.lower.frontends.torch_export import parse_torch_export
 from assay.lower.simplify.settle import with_dims_of_main
 from assay.lower.simplify.told_sizes import with_told_sizes
 from assay.lower.stablehlo_export import export_stablehlo
@@ -75,6 +78,14 @@ def test_a_size_below_0_traps_as_before() -> None:
     assert measures(module)
     with pytest.raises(Trap):
         run(module, {"x": np.arange(3, dtype=np.float32), "k": np.ones(1, np.int32)})
+
+
+def test_a_size_that_is_computed_as_a_size() -> None:
+    """PyTorch's 2 h, of which h is the half: what the cast is of is no tensor."""
+    path = Path(__file__).parents[1] / "frontends" / "torch_export" / "programs" / "multiple.pt2"
+    module = parse_torch_export(path.read_bytes(), path.name)
+    (symbol,) = dict.fromkeys(s for p in module.main.params for s in symbols(p.type))
+    assert measures(module) and not measures(with_dims_of_main(module, {symbol: 6}, evaluate))
 
 
 def test_a_program_that_measures_nothing_is_the_same() -> None:
