@@ -235,6 +235,11 @@ class Expected:
             _, by, index = strict.walk.makers.get(id(allowed), NO_MAKER)
             zeros = of_zeros(by, index) if by is not None else None
             wide, standing = (leaves[name][0], ()) if zeros is None else zeros
+            _, behind, _ = self.walk.makers.get(id(leaves[name][0]), NO_MAKER)
+            if (behind is None or behind.known is None) and isinstance(wide, Bounded):
+                # what an operator before it flushed is no operand that is known
+                standing = [*standing, np.where(wide.radius == 0, wide.value, np.nan)]
+                wide = leaves[name][0]
             again = partial(strict._judge, name, allowed, path=path)
             found[name] = with_zeros(finding, allowed, wide, np.asarray(given), again, standing)
         return found

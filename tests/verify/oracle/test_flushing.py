@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx.parser
 import pytest
 
+from assay.semantics.dtypes import DTYPES
+from assay.semantics.graph import call, function, var
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType
 from assay.verify.backends import Subject, subject_of_model
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample
-from assay.verify.oracle import Verdict, judge_backend
-from assay.verify.oracle.declarations import flushed
+from assay.verify.oracle import Oracle, Verdict, judge_backend
+from assay.verify.oracle.declarations import Accepts, flushed
 
 Array = np.ndarray[Any, Any]
 Tensors = Mapping[str, Array]
@@ -157,3 +162,17 @@ def test_each_tensor_is_told_apart() -> None:
     sample = Sample("given", 0, {"x": x, "h": HALF})
     (found,) = JudgeRun(subject, [sample], [Planted(formula, True)], detailed=True, others=False).verdicts()
     assert {t.tensor: t.outcome for t in found.samples[0].tensors} == {"y": "open", "z": "wrong"}
+
+
+def test_what_an_operator_made_of_a_flushed_number_is_not_known_to_the_next() -> None:
+    """Kept by a campaign: Ceil of Floor of a subnormal number, by XLA; -1 where it is kept, 0 where it is not."""
+    x = var("x", TensorType((2,), DTYPES["float32"]))
+    body = call("ceil", call("floor", x))
+    module = Module({"main": replace(function([x], body), attrs={"outputs": ("y",)})})
+    inputs = {"x": np.array([-1e-40, -1.5], np.float32)}
+    flushing, keeping = Oracle(module, accepts=Accepts(flushes=True)), Oracle(module)
+    for first, allowed in ((-1.0, "right"), (-0.0, "right"), (-2.0, "wrong"), (5.0, "wrong")):
+        given = {"y": np.array([first, -2], np.float32)}
+        assert flushing.judge(inputs, given).outcome == allowed
+        assert keeping.judge(inputs, given).outcome == ("right" if first == -1 else "wrong")
+    assert flushing.judge(inputs, {"y": np.array([-0.0, -1], np.float32)}).outcome == "wrong"
