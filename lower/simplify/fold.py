@@ -242,7 +242,7 @@ class _Walk:
 
     def value(self, node: graph.Expr) -> tuple[Value | None, list[_Known]]:
         """The value of a node, None where it has none now, and what it is made of."""
-        if _sizes_only(node) and self.unneeded(node.children[0]) and is_static(node.children[0]):
+        if is_shape_of(node) and self.unneeded(node.children[0]) and is_static(node.children[0]):
             of = node.children[0].type
             assert isinstance(of, TensorType)
             return np.array(of.static_shape, np.int64), []
@@ -269,7 +269,8 @@ class _Walk:
         return isinstance(node, graph.Var) or self.silent[id(node)]
 
 
-def _sizes_only(node: graph.Expr) -> bool:
+def is_shape_of(node: graph.Expr) -> bool:
+    """Whether a node is the sizes of a tensor, by the operator."""
     return isinstance(node, graph.Call) and isinstance(node.op, Operator) and node.op.name == "shape_of"
 
 

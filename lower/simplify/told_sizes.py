@@ -13,14 +13,13 @@ from dataclasses import replace
 import numpy as np
 
 from assay.lower.simplify.bind_params import with_sizes
-from assay.lower.simplify.fold import Evaluate
+from assay.lower.simplify.fold import Evaluate, is_shape_of
 from assay.semantics import graph
 from assay.semantics.errors import Trap, Unpredictable
-from assay.semantics.graph import Call, Expr, Function, Let, MatchCast, ShapeExpr, Var
+from assay.semantics.graph import Expr, Function, Let, MatchCast, ShapeExpr, Var
 from assay.semantics.graph.effects import acts
 from assay.semantics.graph.matching import Bound
 from assay.semantics.module import Module
-from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import ShapeType, TensorType
 from assay.semantics.walk import post_order
@@ -90,10 +89,7 @@ def _closed(value: Expr, lets: Mapping[Var, Expr]) -> Expr | None:
 
 
 def _is_known_shape(node: Expr) -> bool:
-    if not (isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "shape_of"):
-        return False
-    of = node.args[0].type
-    return isinstance(of, TensorType) and of.is_static
+    return is_shape_of(node) and isinstance(of := node.children[0].type, TensorType) and of.is_static
 
 
 def _without(main: Function, nodes: Sequence[Expr], told: Mapping[int, Sequence[int]]) -> Function:

@@ -15,7 +15,8 @@ Before = Callable[[list[HloValue]], HloValue]
 
 
 def sorted_by(use: HloUse, xs: Sequence[HloValue], axis: int, before: Before) -> list[HloValue]:
-    """The operands with the elements of an axis in an order; equal ones stay in theirs."""
+    """The operands with the elements of an axis in an order; equal ones stay in theirs, but where a topk is not
+    stable."""
     region = use.region([x.dtype for x in xs for _ in range(2)], lambda p: [before(p)])
     stable = "true" if use.attrs.get("stable", True) else "false"
     attrs = {"dimension": f"{axis} : i64", "is_stable": stable}

@@ -100,7 +100,6 @@ class Opening:
 
     def reshaped(self, before: tuple[int, ...], after: tuple[int, ...]) -> Opening:
         """The same of the elements in another shape, of which no other result is asked."""
-
         only = self.only
 
         def shaped(x: Array) -> Array:

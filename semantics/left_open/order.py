@@ -73,9 +73,9 @@ def topk_ties(u: OperatorUse) -> Iterator[Opening]:
     line = np.arange(x.shape[axis]).reshape([-1 if a == axis else 1 for a in range(x.ndim)])
     begins = ~same_elements(elements, np.roll(elements, 1, axis))
     ends = np.roll(begins, -1, axis)
-    begins[_at(axis, 0)], ends[_at(axis, -1)] = True, True
-    first = np.maximum.accumulate(np.where(begins, line, 0), axis)
-    last = np.flip(np.minimum.accumulate(np.flip(np.where(ends, line, line.max()), axis), axis), axis)
+    first = np.maximum.accumulate(np.where(begins | (line == 0), line, 0), axis)
+    last = np.where(ends | (line == line.max()), line, line.max())
+    last = np.flip(np.minimum.accumulate(np.flip(last, axis), axis), axis)
     kept = (slice(None),) * axis + (slice(0, values.shape[axis]),)
     least, most = (np.take_along_axis(order, end, axis)[kept] for end in (first, last))
 
@@ -87,10 +87,6 @@ def topk_ties(u: OperatorUse) -> Iterator[Opening]:
     if dtype(x.dtype).is_float:
         zeros = [((x == 0) & (np.signbit(x) == sign)).any(axis=axis, keepdims=True) for sign in (False, True)]
         yield Opening((values == 0) & zeros[0] & zeros[1], values, values)
-
-
-def _at(axis: int, place: int) -> tuple[slice | int, ...]:
-    return (*(slice(None),) * axis, place)
 
 
 def _taken(x: Array, at: Array, axis: int) -> tuple[Flags, Array]:

@@ -106,18 +106,17 @@ def of_exported(program: Exported) -> tuple[Module, bytes]:
 def _in_core_operators(program: Any, refused: Unsupported) -> Module:
     """The module of a program in PyTorch's core operators, whose results have the names that they have in the program.
     Unsupported: as the program is, where PyTorch cannot decompose it."""
+    first = refused.message.removesuffix(DECOMPOSED)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             core = program.run_decompositions()
     except (AssertionError, RuntimeError, TypeError, ValueError) as failed:
-        first = refused.message.removesuffix(DECOMPOSED)
         said = f"{first}; PyTorch's own run_decompositions() fails: {_innermost(failed)}"
         raise Unsupported(said, where=refused.where, label=refused.label) from None
     try:
         module = parse_torch_export(archive_of(core), "the exported program")
     except Unsupported as left:
-        first = refused.message.removesuffix(DECOMPOSED)
         message = first if left.message == refused.message else f"{first}; after run_decompositions(): {left.message}"
         raise Unsupported(message.removesuffix(DECOMPOSED), where=refused.where, label=refused.label) from None
     pairs = zip(core.graph_signature.user_outputs, program.graph_signature.user_outputs, strict=True)

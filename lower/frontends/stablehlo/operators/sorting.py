@@ -61,11 +61,9 @@ def by_keys(node: HloNode, keys: Sequence[Key], outer: Sequence[Dim], size: Dim)
     then by each one before it, where equal ones stay in order; elements of which all keys are equal do so where the
     sort is stable."""
     found: Expr | None = None
-    stable = is_stable(node)
     for key in reversed(keys):
         of = key.of if found is None else gathered(node, key.of, taken_from(node, found, outer, size))
-        places = in_order(node, of, len(outer), largest=key.largest, stable=stable)
-        stable = True
+        places = in_order(node, of, len(outer), largest=key.largest, stable=found is not None or is_stable(node))
         found = places if found is None else gathered(node, found, taken_from(node, places, outer, size))
     assert found is not None
     return found

@@ -209,11 +209,10 @@ def index_update(how: str) -> AtenRule:
         axis = node.axis(of.ndim)
         order = [axis, *(a for a in range(of.ndim) if a != axis)]
         count = aten_type(places).shape[0]
-        if how != "fill":  # which counts from the end
-            places = from_start(node, places, of.shape[axis])
-        if how == "fill":
+        if how == "fill":  # which counts from the end
             source = node.full([count, *(of.shape[a] for a in order[1:])], node.operand("value"), of.dtype)
         else:
+            places = from_start(node, places, of.shape[axis])
             source = node.cast(node.tensor("source"), of.dtype)
             source = node.permuted(source if aten_type(source).ndim else node.shaped(source, 1), order)
             if how == "add" and node.get("alpha", 1) != 1:
