@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,7 +106,7 @@ def _read(file: zipfile.ZipFile) -> Archive:
         if config in names:
             said = _json(_bytes(file, config))
             pickled |= _tensors(file, f"{root}/data/{folder}/", said, into)
-            made.sharing |= _sharing(said)
+            made.sharing |= _sharing(said.get("config", {}), into)
     made.pickled = frozenset(pickled)
     return made
 
@@ -148,16 +148,16 @@ def _tensors(file: zipfile.ZipFile, folder: str, config: Json, into: dict[str, A
     return pickled
 
 
-def _sharing(config: Json) -> dict[str, frozenset[str]]:
-    """Tensors that are not all the same part of one storage, each with the others."""
-    storages: dict[str, dict[str, Json]] = {}
-    for name, said in config.get("config", {}).items():
-        storages.setdefault(said["path_name"], {})[name] = said["tensor_meta"]
+def _sharing(config: Json, read: Collection[str]) -> dict[str, frozenset[str]]:
+    """Tensors that were read and are not all the same part of one storage, each with the others."""
+    storages: dict[str, dict[str, list[Any]]] = {}
+    for name in read:
+        meta = config[name]["tensor_meta"]
+        part = [meta[p] for p in ("sizes", "strides", "storage_offset")]
+        storages.setdefault(config[name]["path_name"], {})[name] = part
     found: dict[str, frozenset[str]] = {}
     for group in storages.values():
-        first = next(iter(group.values()))
-        parts = ("sizes", "strides", "storage_offset")
-        if any(meta is None or any(meta[p] != first[p] for p in parts) for meta in group.values()):
+        if any(part != next(iter(group.values())) for part in group.values()):
             found |= {name: frozenset(group) - {name} for name in group}
     return found
 

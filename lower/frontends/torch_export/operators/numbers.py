@@ -20,6 +20,8 @@ from assay.semantics.scalar import Dim, simplify
 Sizes = Callable[[Dim, Dim], Dim]
 MOST_FACTORS = 8
 """Factors of a power of a size at most."""
+MOST_BITS = 64
+"""Bits of a power of known whole numbers at most."""
 
 
 def _both(node: AtenNode) -> tuple[Any, Any]:
@@ -88,11 +90,24 @@ def root(node: AtenNode) -> Any:
     return float(a) ** 0.5 if isinstance(a, (int, float)) and a >= 0 else node.call("sqrt", node.as_tensor(a, FLOAT64))
 
 
+def _known_power(node: AtenNode, a: float, b: float) -> float:
+    """Of known numbers. Invalid: it has no value that is real; Unsupported: it is a whole number beyond all sizes."""
+    if isinstance(a, int) and isinstance(b, int) and abs(a) > 1 and b > 0 and abs(a).bit_length() * b > MOST_BITS:
+        raise node.unsupported(f"{a} to the power {b}")
+    try:
+        found = a**b
+    except (ZeroDivisionError, OverflowError):
+        raise node.wrong(f"{a} to the power {b} has no value") from None
+    if isinstance(found, complex):
+        raise node.wrong(f"{a} to the power {b} is no real number")
+    return found if isinstance(found, int) else float(found)
+
+
 def raised(node: AtenNode) -> Any:
     """A number to the power of another: a product of sizes where it is one, else a float."""
     a, b = _both(node)
     if isinstance(a, (int, float)) and isinstance(b, (int, float)):
-        return a**b
+        return _known_power(node, a, b)
     if isinstance(a, scalar.Expr) and isinstance(b, int) and 0 <= b <= MOST_FACTORS:
         return product([a] * b)
     if isinstance(b, int) and b >= 0 and not (isinstance(a, Expr) and aten_type(a).dtype.is_float):

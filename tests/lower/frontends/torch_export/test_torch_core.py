@@ -16,6 +16,7 @@ from assay.lower.frontends.stablehlo.build import HloBuilder
 from assay.lower.frontends.torch_export import parse_torch_export
 from assay.lower.frontends.torch_export.node import AtenNode
 from assay.lower.frontends.torch_export.operators import ATEN
+from assay.lower.frontends.torch_export.operators.numbers import OPERATOR
 from assay.semantics.dtypes import BOOL, DTYPES, dtype
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import Expr, function, let, tuple_of, var
@@ -370,3 +371,26 @@ def test_means_of_what_meets() -> None:
 def test_the_product_of_bytes() -> None:
     a, b = np.full((2, 300), -128, np.int8), np.full((300, 1), 127, np.int8)
     assert values("_int_mm", self=a, mat2=b) == [[[-128 * 127 * 300]] * 2]
+
+
+def test_powers_of_known_numbers() -> None:
+    """A float, a whole number that a size can be, or a refusal: no number of any length, and none that is not real."""
+    power = OPERATOR["pow"]
+    for a, b, right in ((3, 2, 9), (4, 0.5, 2.0), (4, -0.5, 0.5), (1, 10**9, 1), (-2, 3, -8), (0, 5, 0)):
+        assert power(AtenNode(HloBuilder(), "pow", "", {"a": a, "b": b})) == right
+    for a, b in ((10, 10**9), (-(10**30), 9)):
+        with pytest.raises(Unsupported, match="to the power"):
+            power(AtenNode(HloBuilder(), "pow", "", {"a": a, "b": b}))
+    for a, b in ((0, -1), (-8, 0.5), (1e300, 2)):
+        with pytest.raises(Invalid, match="to the power"):
+            power(AtenNode(HloBuilder(), "pow", "", {"a": a, "b": b}))
+
+
+def test_statistics_that_are_written_are_refused() -> None:
+    """instance_norm says nothing of it in its name: what it writes would be lost."""
+    running = {"running_mean": f(0, 0), "running_var": f(1, 1)}
+    args = {"input": np.ones((1, 2, 3), np.float32), "weight": None, "bias": None, "eps": 1e-5}
+    with pytest.raises(Unsupported, match="training = True"):
+        values("instance_norm", **args, **running, use_input_stats=True)
+    assert values("instance_norm", **args, use_input_stats=True) == [[[[0] * 3] * 2]]
+    assert np.allclose(values("instance_norm", **args, **running, use_input_stats=False)[0], 1, rtol=1e-4)

@@ -266,9 +266,14 @@ def test_weights_that_are_pickles_are_not_read() -> None:
         for said in config["config"].values():
             said["use_pickle"] = True
 
-    with pytest.raises(Unsupported, match="pickle") as refused:
-        parse_torch_export(changed(lambda program: None, "mlp", pickled))
-    assert refused.value.label == "torch_export.C2"
+    def unsaid(config: dict[str, Any]) -> None:
+        for said in config["config"].values():
+            said.update(use_pickle=True, tensor_meta={})
+
+    for change in (pickled, unsaid):
+        with pytest.raises(Unsupported, match="pickle") as refused:
+            parse_torch_export(changed(lambda program: None, "mlp", change))
+        assert refused.value.label == "torch_export.C2"
 
 
 @pytest.mark.parametrize("name", ["cond", "mlp"])
