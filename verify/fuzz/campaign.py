@@ -125,6 +125,8 @@ class Campaign:
     """Examples of this run."""
     before: int = 0
     """Examples of the runs before."""
+    spent: int = 0
+    """Seconds that the runs before took."""
     open: set[int] = field(default_factory=set)
     next: int = 0
     """The number of the next example."""
@@ -273,7 +275,7 @@ class Campaign:
             return []
         for name, each in self.standings.items():
             each.go_on(state["of"][name])
-        self.before = state["examples"]
+        self.before, self.spent = state["examples"], state["seconds"]
         self.next = state["next"]
         return list(state["open"])
 
@@ -283,6 +285,7 @@ class Campaign:
         state: dict[str, Any] = {
             "targets": list(self.plan.targets), "seed": self.plan.seed, "recipe": self.plan.recipe.as_data(),
             "next": self.next, "open": sorted(self.open), "examples": self.before + self.judged,
+            "seconds": round(self.spent + time.monotonic() - self.started),
             "of": {name: each.as_data() for name, each in self.standings.items()},
         }  # fmt: skip
         self.corpus.keep(state, {name: each.learnt for name, each in self.standings.items()})

@@ -176,7 +176,8 @@ def _state(targets: Sequence[str], data: dict[str, Any]) -> dict[str, Any]:
         dict, data.get("of", {data["target"]: data} if "target" in data else {})
     )  # as that of one target was kept
     data["of"] = {name: _standing(typed(dict, of[name])) for name in targets}
-    for number in (data["seed"], data["next"], data["examples"], *typed(list, data["open"])):
+    data.setdefault("seconds", 0)  # as it was kept without
+    for number in (data["seed"], data["next"], data["examples"], data["seconds"], *typed(list, data["open"])):
         typed(int, number)
     return data
 

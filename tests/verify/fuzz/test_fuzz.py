@@ -83,7 +83,9 @@ def test_a_campaign_goes_on_where_it_ended(off: None, tmp_path: Path) -> None:
     state = corpus.state(["off"])
     assert state["examples"] == 20 and state["next"] == 21 and state["open"] == [20]
     second = Campaign(Plan(("off",), SMALL, examples=20, batch=8), corpus)
+    corpus.keep({**state, "seconds": 50}, {})
     second.run(Here())
+    assert corpus.state(["off"])["seconds"] >= second.spent == 50
     whole = Campaign(Plan(("off",), SMALL, examples=40), Corpus(tmp_path / "other"))
     whole.run(Here())
     assert second.before + second.judged == 40
