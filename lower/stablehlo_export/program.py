@@ -71,8 +71,9 @@ class HloExport(ExportWalk[HloValue, Bound]):
         return "module {\n" + "\n".join(reversed(self.writer.functions)) + "\n}\n"
 
     def asserted(self, node: graph.AssertOp, values: Sequence[HloItem]) -> None:
-        """A check of sizes, as JAX writes it; Unsupported (C1) for another."""
-        super().asserted(node, values)
+        """A check of sizes, as JAX writes it. One of elements is not kept: XLA takes checks of sizes alone."""
+        if not self.checks.about_sizes(node):
+            return
         first, *others = map(message_text, node.format.split("{}"))
         message = first + "".join(f"{{{k}}}{text}" for k, text in enumerate(others))
         self.sizes.asserted([v for item in values for v in values_of(item)], message)

@@ -47,7 +47,7 @@ from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
 from assay.verify.evidence import Context, Evidence, unknown
-from assay.verify.judge.categories import categories
+from assay.verify.judge.demanded import demanded
 from assay.verify.symbolic import Bounds
 from assay.verify.trials.as_compiled import WatchedC
 from assay.verify.trials.countable import require_countable
@@ -333,12 +333,12 @@ class CheckRun:
         return {n: self.kept[n] for n in inputs} if shapes[0] == shapes[1] else inputs
 
     def drawn(self, module: Module, given: Mapping[str, Array]) -> tuple[dict[str, Array], Trap | None]:
-        """Inputs, and how the program traps on them, if it does. What an encoder reads are its categories."""
-        encoded = categories(module, given, self.seed)
+        """Inputs, and how the program traps on them, if it does. What it asserts of them holds."""
+        asserted = demanded(module, given, self.seed)
 
         def attempt(seed: int) -> tuple[dict[str, Array], Trap | None]:
             rng = np.random.default_rng([seed, 1])
-            inputs = complete(module.main, {**given, **{n: e.drawn(rng) for n, e in encoded.items()}}, seed)
+            inputs = complete(module.main, {**given, **{n: d.drawn(rng) for n, d in asserted.items()}}, seed)
             try:
                 graph.run(module, inputs)
             except Trap as trap:

@@ -12,16 +12,18 @@ from rich.markup import escape
 
 from assay.lower.frontends.onnx.reading import read_model, tensors_of
 from assay.lower.onnx_export import DataBeside, export_onnx
+from assay.lower.simplify.size_checks import SizeChecks
 from assay.lower.stablehlo_export import export_stablehlo
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Constant, Function
+from assay.semantics.graph import AssertOp, Constant, Function, Let
 from assay.semantics.module import Module
-from assay.semantics.walk import pre_order
+from assay.semantics.walk import post_order, pre_order
 from assay.verify.api.programs import load
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.terminal import Screen
 from assay.verify.border.files import replace_file, require_file_place
 from assay.verify.coming_back import came_back
+from assay.verify.evidence import plural
 
 MOST_INSIDE = 1 << 30
 """Bytes of constants that a model holds itself. A protocol buffer may have twice as many; what reads one wants room."""
@@ -47,9 +49,11 @@ def export_file(source: Path, output: Path, dims: Mapping[str, int], seed: int, 
     require_own_data(module, source, output)
     written = write_in_language(module, output)
     evidence = came_back(module, load(output), seed)
+    dropped = dropped_assertions(module, output.suffix)
     answer = {
         "model": str(source), "file": str(output), "language": LANGUAGES[output.suffix], "bytes": written,
         "holds": evidence.holds, "how": evidence.how, "detail": evidence.detail,
+        "dropped_assertions": dropped,
     }  # fmt: skip
     if as_json:
         with answering(answer):
@@ -57,7 +61,21 @@ def export_file(source: Path, output: Path, dims: Mapping[str, int], seed: int, 
         return evidence.exit
     out.print(escape(f"{output}: {LANGUAGES[output.suffix]}, {written} bytes"))
     out.print(escape(f"read again: {evidence.word}, {evidence.detail}"))
+    if dropped:
+        named = f"{plural(len(dropped), 'assertion')}, such as {dropped[0]!r}"
+        out.print(escape(f"not written: {named}; where the program traps on one, what was written does not"))
     return evidence.exit
+
+
+def dropped_assertions(module: Module, ending: str) -> list[str]:
+    """The messages of the assertions that a language has no word for: StableHLO, of what is no size; ONNX, of all."""
+    found = []
+    for function in module.resolved().graphs.values():
+        nodes = [*post_order(function.body)]
+        checks = SizeChecks(n for n in nodes if isinstance(n, Let))
+        asserted = (n for n in nodes if isinstance(n, AssertOp) and not checks.hold(n))
+        found += [n.format for n in asserted if ending == ".onnx" or not checks.about_sizes(n)]
+    return found
 
 
 def write_in_language(module: Module, output: Path) -> int:

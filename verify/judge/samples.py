@@ -14,7 +14,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
-from assay.verify.judge.categories import categories
+from assay.verify.judge.demanded import demanded
 from assay.verify.oracle.data import Kind, between_codes, every_code, is_small, make_inputs, takes
 
 Array = np.ndarray[Any, Any]
@@ -76,14 +76,14 @@ def input_sets(
     """Sets of inputs of each kind: those that are given, the others made by the seed, no set twice: where there are no
     floats all kinds are one. There are two at least, where there can be: what stays from run to run shows in a run on
     others. Where everything is given there is one set. Inputs with so few elements that one set has no room for what is
-    special get more sets of `specials`, until each has held all of it. What an encoder reads are its categories."""
+    special get more sets of `specials`, until each has held all of it. What a program asserts of them holds."""
     met: set[bytes] = set()
     params = [p.name for p in module.main.params]
     if all(n in given for n in params):
         yield Sample("given", 0, given)
         return
     tables, before = indexed(module), Held()
-    encoded = categories(module, given, seed)
+    asserted = demanded(module, given, seed)
     plan = [(run, kind) for run in range(max(runs, 2)) for kind in kinds]
     more: list[tuple[int, Kind]] = [(max(runs, 2) + turn, "specials") for turn in range(len(Held.WANTED))]
     for run, kind in plan + more:
@@ -91,7 +91,7 @@ def input_sets(
             continue
         rng = np.random.default_rng([seed, run, 1])
         ids = {n: _ids(module, n, size, rng) for n, size in tables.items() if n not in given}
-        ids |= {n: e.drawn(rng) for n, e in encoded.items()}
+        ids |= {n: d.drawn(rng) for n, d in asserted.items()}
         held = {**{n: a for n, a in ids.items() if a is not None}, **given}
         made = Sample(kind, run, _made(module, kind, seed + run, held, rng, before))
         bits = b"".join(np.asarray(a).tobytes() for a in made.inputs.values())
@@ -194,10 +194,10 @@ def cast_to_small(module: Module) -> dict[str, DType]:
     for node in post_order(module.main.body):
         if not (isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "astype"):
             continue
-        origin, to = params.get(id(_origin(node.args[0], {}))), node.type
-        if origin is not None and isinstance(to, TensorType) and isinstance(origin.type, TensorType):
-            if is_small(to.dtype) and origin.type.dtype.is_float and not is_small(origin.type.dtype):
-                found.setdefault(origin.name, to.dtype)
+        param, to = params.get(id(_origin(node.args[0], {}))), node.type
+        if param is not None and isinstance(to, TensorType) and isinstance(param.type, TensorType):
+            if is_small(to.dtype) and param.type.dtype.is_float and not is_small(param.type.dtype):
+                found.setdefault(param.name, to.dtype)
     return found
 
 

@@ -274,6 +274,13 @@ class AtenNode:
         """A field of a tuple, named."""
         return self.builder.named(graph.get(value, index))
 
+    def require(self, condition: Expr, message: str) -> None:
+        """Let a run trap where a condition does not hold, unless it is known to."""
+        known = self.builder.contents(condition)
+        if known is None or known.item() is not True:
+            text = message.replace("{", "(").replace("}", ")")
+            self.builder.named(graph.assert_op(condition, format=text, span=self.builder.span), "required")
+
     def with_(self, /, **changes: Any) -> AtenNode:
         """A copy with other arguments."""
         return replace(self, args={**self.args, **changes})

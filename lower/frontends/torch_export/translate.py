@@ -6,7 +6,6 @@ the rules give, so that a rule that gives another type is found here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, TypeAlias
@@ -124,11 +123,8 @@ class ArchiveTranslator:
         ranges = self.ranges([g.name for g in users if not g.is_size], types)
         for text in (*(self.archive.program.get("guards_code") or ()), *ranges):
             self.builder.span = Span(self.source, f"guard {text}")
-            condition = guarded(AtenNode(self.builder, "guard", "", {}), text, inputs)
-            known = self.builder.contents(condition)
-            if known is None or known.item() is not True:
-                message = f"the program was exported for {re.sub('[{}]', '', text)}"
-                self.builder.named(graph.assert_op(condition, format=message, span=self.builder.span), "guard")
+            node = AtenNode(self.builder, "guard", "", {})
+            node.require(guarded(node, text, inputs), f"the program was exported for {text}")
 
     def ranges(self, users: Sequence[str], types: Mapping[str, Json]) -> Iterator[str]:
         """Guards for the limits of sizes; that a size is 2 at least is assumed of all, and not asked for."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from assay.semantics.composed.searching import searched
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Call, Expr
 from assay.semantics.operator import Operator
@@ -81,14 +82,13 @@ def _median(b: Build, x: Expr, axis: Any, keepdims: Any) -> Expr:
 
 
 def _bucketize(b: Build, x: Expr, boundaries: Expr, out_int32: Any, right: Any) -> Expr:
-    """How many of the boundaries, which ascend, are below an element, or at most it."""
+    """How many of the boundaries, which ascend, are below an element, or at most it. TVM leaves undefined what others
+    give; here they are counted too, for an assertion would be no pure function."""
     edges = b.tensor(boundaries)
     if edges.ndim != 1:
         raise b.wrong(f"boundaries are {edges}; a vector is wanted")
-    wide = b.call("expand_dims", x, axis=(b.tensor(x).ndim,))
-    below = b.call("less_equal" if right else "less", boundaries, b.cast(wide, edges.dtype))
-    total = b.call("sum", b.cast(below, INT64), axis=(b.tensor(x).ndim,), keepdims=False)
-    return b.cast(total, "int32" if out_int32 else "int64")
+    wide = b.cast(b.call("expand_dims", x, axis=(b.tensor(x).ndim,)), edges.dtype)
+    return b.cast(searched(b, boundaries, wide, bool(right)), "int32" if out_int32 else "int64")
 
 
 ROWS: dict[str, Row] = {

@@ -20,6 +20,7 @@ from assay.verify.api.programs import load
 from assay.verify.app import export_command
 from assay.verify.coming_back import came_back
 from tests.lower.frontends.stablehlo.test_stablehlo_programs import PROGRAMS
+from tests.lower.frontends.stablehlo.test_stablehlo_symbolic import OF_VALUES
 from tests.verify.app.test_cli import assay
 
 
@@ -47,6 +48,15 @@ def test_what_is_not_proved_is_tested_and_a_wrong_export_told(
 
 
 RIGHT = RULES["nn.conv2d"]
+
+
+def test_an_assertion_that_is_not_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.mlir").write_text(OF_VALUES)
+    assert assay(monkeypatch, "export", tmp_path / "m.mlir", "-o", tmp_path / "m.onnx") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "not written: 1 assertion, such as '" in said and "are less than {}" in said
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from assay.lower.frontends.stretching import claimed
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type, truth
+from assay.semantics.composed.searching import ascending, searched
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType
-from assay.semantics.graph import Constant, Expr
+from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
 
@@ -295,22 +296,23 @@ def take(node: AtenNode) -> Expr:
 
 
 def bucketize(node: AtenNode) -> Expr:
-    """How many of ascending boundaries are below each number; `right`: at most it."""
-    searched = node.name == "searchsorted"
-    edges = node.tensor("sorted_sequence" if searched else "boundaries")
+    """How many of ascending boundaries are below each number; `right`: at most it. PyTorch leaves undefined what others
+    give: that they ascend is asserted, where it is not known."""
+    searches = node.name == "searchsorted"
+    edges = node.tensor("sorted_sequence" if searches else "boundaries")
     given = node.operand("self")
     x = node.as_tensor(given, node.promoted(given)) if not isinstance(given, Expr) else given
     if node.has("sorter"):
         raise node.unsupported("a sorter")
     right = node.flag("right") or node.get("side", None) == "right"
+    holds = ascending(node, node.builder.values.get(edges, edges) if isinstance(edges, Var) else edges)
+    if holds is not None:
+        node.require(holds, "the boundaries do not ascend")
     x, edges = node.together(x, edges)
     if aten_type(edges).ndim > 1:  # each row of numbers has its own
         *outer, count = aten_type(edges).shape
         edges = node.shaped(edges, *outer, 1, count)
-    below = node.call("less_equal" if right else "less", edges, node.shaped(x, *aten_type(x).shape, 1))
-    nan = node.shaped(node.call("not_equal", x, x), *aten_type(x).shape, 1)  # above all boundaries
-    below = node.call("logical_or", below, nan)
-    total = node.call("sum", node.cast(below, INT64), axis=(aten_type(x).ndim,), keepdims=False)
+    total = searched(node, edges, node.shaped(x, *aten_type(x).shape, 1), right)
     return node.cast(total, node.result().dtype)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.sizes import floored_size, larger, remainder, smaller
-from assay.semantics import graph, scalar
+from assay.semantics import scalar
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
@@ -151,8 +151,7 @@ def checked(node: AtenNode) -> list[Expr]:
     holds = node.shaped(found)
     holds = holds if aten_type(holds).dtype is BOOL else node.call("not_equal", holds, 0)
     said = str(node.get("assert_msg", "") or "an assertion of the program does not hold")[:200]
-    text = said.replace("{", "(").replace("}", ")").replace("%", "")
-    node.builder.named(graph.assert_op(holds, format=text, span=node.builder.span), "checked")
+    node.require(holds, said.replace("%", ""))
     return []
 
 

@@ -357,6 +357,15 @@ def test_rows_of_boundaries() -> None:
     assert values("searchsorted", "Tensor", **args, right=True) == [[[2, 3, 3], [3, 1, 3]]]
 
 
+@pytest.mark.parametrize("edges", [[2, 1], [[0, 1], [1, 0]], [0, NAN, 2]])
+def test_searches_in_what_does_not_ascend(edges: Any) -> None:
+    """PyTorch leaves undefined what it gives then."""
+    x = np.zeros((2, 3), np.float32)
+    of = {"sorted_sequence": f(*edges), "self": x, "declared": [TensorType((2, 3), DTYPES["int64"])]}
+    with pytest.raises(Trap, match="the boundaries do not ascend"):
+        values("searchsorted", "Tensor", **of)
+
+
 def test_means_of_what_meets() -> None:
     """Of whole numbers rounded down; a place that nothing meets keeps what is there."""
     index, of = np.array([0, 0, 1]), {"dim": 0, "reduce": "mean"}

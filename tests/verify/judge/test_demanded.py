@@ -1,8 +1,8 @@
-"""Inputs that an encoder reads hold its categories: none of them was judged, for the program trapped on others."""
+"""Inputs hold what a program asserts of them: none of them was judged, for the program trapped on others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,16 @@ import pytest
 
 import assay
 from assay.interp.graph import run
+from assay.lower.frontends.stablehlo.build import HloBuilder
+from assay.lower.frontends.torch_export.node import AtenNode
+from assay.semantics.composed.searching import ascending, searched
+from assay.semantics.dtypes import FLOAT32
+from assay.semantics.graph import Expr, call, function, var
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType
 from assay.verify.backends import Subject, backend, subject_of_model
 from assay.verify.backends.protocol import Prepared
-from assay.verify.judge import categories
+from assay.verify.judge import demanded
 from assay.verify.judge.samples import input_sets
 
 ML = "ai.onnx.ml"
@@ -75,9 +82,9 @@ def test_what_is_given_stays_and_too_many_columns_are_taken_for_one(monkeypatch:
     given = np.float32([[1, 2, 3]] * 4)
     assert [s["x"] is given for s in sets(COLUMNS, {"x": given})] == [True]
     several = model(f"(int64[2, 3] x) => (float[2, 3, 2] y) {{ y = {encoder('70, 80')}(x) }}")
-    monkeypatch.setattr(categories, "MOST_RUNS", 5)  # two columns' worth
+    monkeypatch.setattr(demanded, "MOST_RUNS", 5)  # two columns' worth
     assert {*np.concatenate([s["x"] for s in sets(several)]).reshape(-1)} == {70, 80}
-    monkeypatch.setattr(categories, "MOST_RUNS", 1)
+    monkeypatch.setattr(demanded, "MOST_RUNS", 1)
     assert not {*np.concatenate([s["x"] for s in sets(several)]).reshape(-1)} & {70, 80}
 
 
@@ -103,3 +110,42 @@ def test_strings_are_drawn_and_who_mixes_them_up_is_wrong() -> None:
 def test_the_lowering_is_checked_on_categories() -> None:
     text = f"(int64[2, 3] x) => (float[2, 3, 2] y) {{ y = {encoder('70000, -80000')}(x) }}"
     assert assay.check(model(text)).holds
+
+
+def search(of: Callable[[Expr], Expr]) -> Module:
+    """How many boundaries, which are computed of b, are below the elements of x, as PyTorch's searches are read."""
+    x, b = (var(n, TensorType(shape, FLOAT32)) for n, shape in (("x", (3, 4, 1)), ("b", (6,))))
+    made = HloBuilder()
+    node = AtenNode(made, "searchsorted", "", {})
+    edges = of(b)
+    condition = ascending(node, edges)
+    assert condition is not None
+    node.require(condition, "the boundaries do not ascend")
+    return Module({"main": function([x, b], made.around(searched(node, edges, x, False), made.scope))})
+
+
+class Turned:
+    """Takes a number that is a boundary for one above it."""
+
+    name = "turned"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        (out,) = wanted
+        return lambda inputs: {out: np.searchsorted(inputs["b"], inputs["x"][..., 0], side="right")}
+
+
+@pytest.mark.parametrize("of", [lambda b: b, lambda b: call("add", b, b)], ids=["itself", "computed"])
+def test_boundaries_ascend_and_meet_numbers(of: Callable[[Expr], Expr]) -> None:
+    module = search(of)
+    found = [s.inputs["b"] for s in input_sets(module, {}, ("random", "ties", "specials"), 2, 0)]
+    assert len(found) > 1 and all((b[:-1] <= b[1:]).all() and np.unique(b).size > 1 for b in found)
+
+
+def test_who_mixes_up_the_sides_is_wrong() -> None:
+    right, wrong = assay.judge(search(lambda b: b), ["numpy", Turned()], runs=2).verdicts
+    assert (right.outcome, wrong.outcome) == ("right", "wrong")
+
+
+def test_boundaries_that_no_order_mends_are_as_they_were() -> None:
+    (verdict,) = assay.judge(search(lambda b: call("negative", b)), ["numpy"], kinds="random").verdicts
+    assert verdict.outcome == "unpredictable"
