@@ -205,7 +205,11 @@ def _in_any_order(attrs: Attrs, out: Any, x: Any, indices: Any, updates: Any) ->
     numbers = [np.where(bad, 0.0, v) for v, bad in zip(sizes, infinite, strict=True)]
     added = attrs["reduction"] == "add"
     size = met("add", *numbers) if added else met("mul", *(np.maximum(v, 1.0) for v in numbers))
-    off = gammas(terms.astype(np.int64) + 2, out.of) * size if added else 0.0
+    if added:
+        off = gammas(terms.astype(np.int64) + 2, out.of) * size
+    else:  # the factors below 1 may meet first, and what they make be rounded as a subnormal number
+        least = met("mul", *(np.where(v > 0, np.minimum(v, 1.0), 1.0) for v in numbers))
+        off = (least < out.of.smallest_normal) * (terms * 2 * out.of.smallest_subnormal * size)
     off = np.where((terms > 2) & np.isfinite(out.radius), off, 0.0)
     finite = met("max", *(v.astype(np.float64) for v in infinite)) == 0
     loose = (terms > 2) & finite & ~(size * (1 + 2.0**-8) < float(out.of.max))

@@ -115,9 +115,16 @@ def open_subnormals(x: Bounded, more: float = 0.0) -> Bounded:
     low, high = x.value - radius, x.value + radius
     least = x.of.smallest_normal
     touched = np.isfinite(radius) & (low < least) & (high > -least) & ~((low == 0) & (high == 0))
-    if not touched.any():
-        return x if more == 0 else Bounded(x.value, radius, x.of)
-    low, high = np.where(touched, np.minimum(low, 0.0), low), np.where(touched, np.maximum(high, 0.0), high)
+    return holding_zero(Bounded(x.value, radius, x.of), touched)
+
+
+def holding_zero(x: Bounded, where: Any) -> Bounded:
+    """Intervals that hold zero too at some places."""
+    where = where & np.isfinite(x.radius) & np.isfinite(x.value)
+    if not where.any():
+        return x
+    low, high = x.value - x.radius, x.value + x.radius
+    low, high = np.where(where, np.minimum(low, 0.0), low), np.where(where, np.maximum(high, 0.0), high)
     middle = low / 2 + high / 2
-    value = np.where(touched, middle, x.value)
-    return Bounded(value, np.where(touched, np.maximum(high - middle, middle - low) * (1 + 2.0**-50), radius), x.of)
+    value = np.where(where, middle, x.value)
+    return Bounded(value, np.where(where, np.maximum(high - middle, middle - low) * (1 + 2.0**-50), x.radius), x.of)

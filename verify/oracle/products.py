@@ -116,3 +116,20 @@ def _by_short_sums(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value]
     sizes = np.asarray(op.value(attrs, *map(_size, args)))
     off = np.asarray(np.expm1(terms * np.log1p(ROUNDED)) * sizes + terms * ROUNDED_SUBNORMAL) * SLACK
     return np.where(sizes == 0, 0.0, off)  # zeros are not rounded, nor is a sum of nothing
+
+
+def least_partial_product(op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value]) -> Array | None:
+    """The least size that a product of some factors of each element may have, zeros left out: those below 1 may meet
+    first. None for an operator that does not multiply many."""
+    if op is None or not (op.name in ("prod", "cumprod") or (op.name, attrs.get("reduction")) == ("scatter_nd", "mul")):
+        return None
+    small = [a if dtype(a.dtype).is_integer else _below_one(a) for a in args]
+    with np.errstate(all="ignore"):
+        return np.asarray(op.value(attrs, *small))
+
+
+def _below_one(x: Value) -> Array:
+    """The least size of each number, and 1 for one that is larger or may be zero."""
+    given = x if isinstance(x, Bounded) else Bounded.exact(np.asarray(x))
+    size = np.abs(given.value) - given.radius
+    return np.where(size > 0, np.minimum(size, 1.0), 1.0)

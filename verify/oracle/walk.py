@@ -18,7 +18,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.oracle.claims import call_title, meant
-from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts, open_subnormals
+from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts, holding_zero, open_subnormals
 from assay.verify.oracle.dot import TERMS
 from assay.verify.oracle.excess_precision import Kept, own
 from assay.verify.oracle.findings import Applied, TensorFinding
@@ -26,7 +26,7 @@ from assay.verify.oracle.follows import Follows, mixes
 from assay.verify.oracle.inner_overflow import Inside
 from assay.verify.oracle.layers import DECIDES, excused, judge_result
 from assay.verify.oracle.left_open import Silence, closed
-from assay.verify.oracle.products import loosened
+from assay.verify.oracle.products import least_partial_product, loosened
 from assay.verify.oracle.scaled_integers import MOVES
 from assay.verify.oracle.signs import carried_over, marked
 
@@ -105,13 +105,14 @@ class BoundedRun:
         op, given = found if found is not None else (None, {})
         args = self.inside.read(node, args)
         used: Sequence[Value] = args
-        if self.flushing and (op is None or op.family not in MOVES):
+        computes = not _moves(op, given)
+        if self.flushing and computes:
             used = [open_subnormals(a) if isinstance(a, Bounded) else a for a in args]
         self.mixed |= mixes(op, used)
         if self.follows is not None:
             used = self.follows.operands(node, op, used)
         result = self.kept.apply(op, given, used, ordinary) if self.accepts.holds else ordinary(*used)
-        if self.flushing and (op is None or op.family not in MOVES):
+        if self.flushing and computes:
             result = self.opened(op, given, args, result)
         result = loosened(self.accepts, op, given, args, result)
         result, within = self.inside.made(node, op, given, used, result)
@@ -175,7 +176,16 @@ class BoundedRun:
         terms = TERMS[op.name](attrs, args) if op is not None and op.name in TERMS else 0
         if op is not None and op.family == "normalization":
             terms = int(result.size)
-        return open_subnormals(result, result.of.smallest_normal * terms if result.of.is_float else 0.0)
+        if attrs.get("reduction") == "add":  # of scatter_nd: all updates may meet
+            terms = int(np.size(args[2])) + 1
+        made = open_subnormals(result, result.of.smallest_normal * terms if result.of.is_float else 0.0)
+        least = least_partial_product(op, attrs, args) if made.of.is_float else None
+        return made if least is None else holding_zero(made, least < made.of.smallest_normal)
+
+
+def _moves(op: Operator | None, attrs: Mapping[str, Any]) -> bool:
+    """Whether an operator gives elements as they are, and computes nothing of them."""
+    return op is not None and op.family in MOVES and attrs.get("reduction", "none") == "none"
 
 
 @dataclass

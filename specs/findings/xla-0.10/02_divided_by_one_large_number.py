@@ -1,8 +1,9 @@
 """A vector divided by one number near the largest float is 0.
 
 Div: 'Performs element-wise binary division (with Numpy-style broadcasting support)'; a number divided by itself is 1.
-Where the divisor is one for all elements, they are multiplied by its reciprocal, and that of 3e38 is subnormal, for
-which zero is taken. Divided by as many numbers as there are elements, it is right.
+Where the divisor is one for all elements, or a constant, they are multiplied by its reciprocal, and that of 3e38 is
+subnormal, for which zero is taken; infinity divided by it is NaN. Divided by as many numbers as there are elements, it
+is right.
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ import onnx.parser
 import pytest
 
 from assay.semantics.dtypes import DTYPES
-from assay.semantics.graph import call, function, var
+from assay.semantics.graph import Expr, call, constant, function, var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
 from assay.verify.backends import Subject, subject_of_model
@@ -176,3 +176,56 @@ def test_what_an_operator_made_of_a_flushed_number_is_not_known_to_the_next() ->
         assert flushing.judge(inputs, given).outcome == allowed
         assert keeping.judge(inputs, given).outcome == ("right" if first == -1 else "wrong")
     assert flushing.judge(inputs, {"y": np.array([-0.0, -1], np.float32)}).outcome == "wrong"
+
+
+def combined(op: str, how: str = "mul") -> Module:
+    """What three numbers make by one operator, a product."""
+    x, u = (var(n, TensorType(shape, DTYPES["float32"])) for n, shape in (("x", (1,)), ("u", (2, 1))))
+    places = constant(np.zeros((2, 1), np.int64))
+    if op == "scatter_nd":
+        body: Expr = call("scatter_nd", x, places, call("reshape", u, shape=(2,)), reduction=how)
+    else:
+        body = call(op, call("concat", call("reshape", x, shape=(1, 1)), u, axis=0), **OF[op])
+        body = call("reshape", body, shape=(1,)) if op == "prod" else call("take", body, constant(np.int64(2)), axis=0)
+    return Module({"main": replace(function([x, u], body), attrs={"outputs": ("y",)})})
+
+
+OF: Mapping[str, Mapping[str, Any]] = {
+    "prod": {"axis": (0,), "keepdims": False},
+    "cumprod": {"axis": 0, "exclusive": False},
+}
+
+
+@pytest.mark.parametrize("op", ["prod", "cumprod", "scatter_nd"])
+def test_a_partial_product_may_be_flushed(op: str) -> None:
+    """Kept by a campaign: a product of normal numbers which is one, 0 by XLA, for two of them meet as a subnormal."""
+    module = combined(op)
+    inputs = {"x": np.array([1e-20], F), "u": np.array([[1e-19], [1e4]], F)}
+    flushing, keeping = Oracle(module, accepts=Accepts(flushes=True)), Oracle(module)
+    exact = F(1e-35)
+    for given, declared, undeclared in (
+        (exact, "right", "right"),
+        (0, "right", "wrong"),
+        (2 * exact, "wrong", "wrong"),
+    ):
+        assert flushing.judge(inputs, {"y": np.array([given], F)}).outcome == declared, given
+        assert keeping.judge(inputs, {"y": np.array([given], F)}).outcome == undeclared, given
+    ordinary = {**inputs, "x": np.array([1e-5], F)}
+    assert flushing.judge(ordinary, {"y": np.zeros(1, F)}).outcome == "wrong"
+
+
+@pytest.mark.parametrize("op", ["prod", "scatter_nd"])
+def test_a_partial_product_in_another_order_is_rounded_as_a_subnormal(op: str) -> None:
+    inputs = {"x": np.array([1e-30], F), "u": np.array([[1e20], [3.3e-14]], F)}
+    early = F(F(1e-30) * F(3.3e-14)) * F(1e20)
+    assert abs(early / 3.3e-24 - 1) > 1e-3
+    oracle = Oracle(combined(op))
+    for given, outcome in ((early, "right"), (F(3.3e-24), "right"), (F(1e-23), "wrong")):
+        assert oracle.judge(inputs, {"y": np.array([given], F)}).outcome == outcome
+
+
+def test_a_partial_sum_of_updates_may_be_flushed() -> None:
+    inputs = {"x": np.array([2e-38], F), "u": np.array([[-1.5e-38], [1e-37]], F)}
+    oracle = Oracle(combined("scatter_nd", "add"), accepts=Accepts(flushes=True))
+    for given, outcome in ((1.05e-37, "right"), (1e-37, "right"), (2e-37, "wrong")):
+        assert oracle.judge(inputs, {"y": np.array([given], F)}).outcome == outcome, given

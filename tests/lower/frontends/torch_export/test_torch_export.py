@@ -21,16 +21,16 @@ import pytest
 
 import assay as assay_api
 from assay.interp.graph import run
+from assay.lower.export_walk import ExportWalk
 from assay.lower.frontends.stablehlo.build import HloBuilder
 from assay.lower.frontends.torch_export import parse_torch_export, plain_program, with_buffers
 from assay.lower.frontends.torch_export.node import AtenNode
 from assay.lower.frontends.torch_export.operators import ATEN, UNREAD, rule_of
 from assay.lower.frontends.torch_export.promotion import promoted
 from assay.lower.frontends.torch_export.sizes import Sizes
-from assay.lower.simplify.size_checks import SizeChecks
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
-from assay.semantics.graph import Expr, function, let, var
+from assay.semantics.graph import AssertOp, Expr, function, let, var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
 from assay.verify.api.programs import archive_of
@@ -113,9 +113,13 @@ def test_check_and_judge_give_a_backend_the_program_itself(name: str) -> None:
 
 
 def test_what_onnx_has_no_words_for_is_a_line_of_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backend that takes the program is asked; another one refuses it. Its assertions are taken for such as values
-    decide."""
-    monkeypatch.setattr(SizeChecks, "about_sizes", lambda checks, node: False)
+    """A backend that takes the program is asked; another one refuses it. Its assertions are taken for what ONNX has no
+    word for."""
+
+    def refused(walk: ExportWalk[Any, Any], node: AssertOp, values: Any) -> None:
+        raise walk.no_word(node)
+
+    monkeypatch.setattr(ExportWalk, "asserted", refused)
     who = OriginalSeen()
     found = assay_api.check(PROGRAMS / "nonzero.pt2", backends=[who, "reference"], stop_after="import")
     assert found.verdicts == {"seen": "right", "reference": "refused"} and all(who.archives)
