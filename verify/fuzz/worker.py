@@ -207,7 +207,11 @@ def simplest(
         return simpler.picks
 
     picks = tuple(reduce_picks(case.picks, still))
-    return picks, judged(of, (last := again(recipe, picks)).program, last.inputs) if best is not result else result
+    if best is result:
+        return picks, result
+    last = again(recipe, picks)
+    found = judged(of, last.program, last.inputs)
+    return picks, found if found.key == result.key else best  # what fails now and then failed when it was tried
 
 
 def reduced_failure(

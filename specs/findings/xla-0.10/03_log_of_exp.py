@@ -1,6 +1,7 @@
 """The logarithm of the exponential of a number is the number.
 
-Exp: 'Calculates the exponential of the given input tensor', Log: 'Calculates the natural log of the given input tensor':
+Exp: 'Calculates the exponential of the given input tensor', Log: 'Calculates the natural log of the given input
+tensor':
 that of 1000 is no float32 but infinity, and so is its logarithm. XLA takes log(exp(x)) for x, and gives 1000; near 0,
 where the exponential is rounded to a number near 1, the logarithm is off from that of what is shown.
 """

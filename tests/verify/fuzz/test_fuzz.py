@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +16,14 @@ from assay.semantics import budget
 from assay.semantics.budget import Budget
 from assay.semantics.errors import Crash, EnvironmentFailure, Invalid
 from assay.verify.app.cli import main
-from assay.verify.fuzz import targets
+from assay.verify.fuzz import targets, worker
 from assay.verify.fuzz.campaign import Campaign, Plan, replay_corpus
 from assay.verify.fuzz.cases import SWITCHES, Recipe, again, campaign_example
 from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import Result, judged, target, target_names
 from assay.verify.fuzz.worker import ExampleReport, Task, judge_examples, merged_report
+from assay.verify.strategies.choosing import reduce_picks
 from tests.verify.fuzz.fuzz_targets import Off, deadly, greedy, operators
 
 SMALL = Recipe(("add", "nn.softmax", "multiply", "concat"), 8, ("branches", "names"))
@@ -63,6 +65,28 @@ def test_a_fault_is_found_made_simple_and_kept_once(off: None, tmp_path: Path) -
         assert judged(target("off"), module, inputs).kind == "wrong"
     assert min(len(operators(f.program()[0])) for f in stored) == 1
     assert all(r.still for r in replay_corpus(corpus, "off"))
+
+
+def test_what_is_refused_once_it_is_simple_stays_what_it_was(
+    off: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool that failed on the simplest example, and refuses it when it is asked again: a campaign ended so."""
+    reduced = False
+
+    def tired(*given: Any) -> Result:
+        return Result("refused", "backend.C3", "", "out of memory") if reduced else judged(*given)
+
+    def reduce(*given: Any) -> Any:
+        nonlocal reduced
+        found = reduce_picks(*given)
+        reduced = True
+        return found
+
+    monkeypatch.setattr(worker, "judged", tired)
+    monkeypatch.setattr(worker, "reduce_picks", reduce)
+    corpus = Corpus(tmp_path)
+    Campaign(Plan(("off",), SMALL, examples=20), corpus).run(Here())
+    assert reduced and [f.result.kind for f in corpus.failures()] == ["wrong"]
 
 
 def test_replay_says_what_is_mended(off: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
