@@ -74,7 +74,7 @@ def test_what_is_refused_once_it_is_simple_stays_what_it_was(
     reduced = False
 
     def tired(*given: Any) -> Result:
-        return Result("refused", "backend.C3", "", "out of memory") if reduced else judged(*given)
+        return Result("refused", "backend.C4", "", "out of memory") if reduced else judged(*given)
 
     def reduce(*given: Any) -> Any:
         nonlocal reduced
