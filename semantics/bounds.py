@@ -120,21 +120,26 @@ def windows(x: Any, size: Sequence[int], strides: Sequence[int], dilation: Seque
     return view.view(x.dtype)
 
 
+def magnitude(x: Any) -> Any:
+    """The largest size that each element of an array, or of intervals, may have, in float64."""
+    return np.abs(x.value) + x.radius if isinstance(x, Bounded) else np.abs(np.asarray(x).astype(np.float64))
+
+
 def widen(y: Any, terms: Callable[[], Sequence[Any]], *, roundings: int = 0, absolute: Any = 0.0) -> Any:
     """`y`, which a correct implementation may also compute as a sum that has other `terms`, in any order.
 
-    An array stays as it is. Intervals grow by `absolute`, and by the sum of the terms' magnitudes times the error of
-    `roundings` (default: the number of terms) and `SLACK` more. So formulas that are equal over the reals, such as a
-    batch norm folded to x * s + t, are all correct.
+    An array stays as it is, and so do whole numbers. Intervals grow by `absolute`, and by the sum of the terms'
+    magnitudes times the error of `roundings` (default: the number of terms) and `SLACK` more. So formulas that are
+    equal over the reals, such as a batch norm folded to x * s + t, are all correct.
     """
-    if not isinstance(y, Bounded):
-        return y
+    if not isinstance(y, Bounded) or not y.of.is_float:
+        return y  # whole numbers are not rounded
     with np.errstate(all="ignore"):
         total: Any = absolute
         values = list(terms())
         factor = gamma((roundings or len(values)) + SLACK, y.of)
         for term in values:
-            total = total + factor * (np.abs(term.value) + term.radius)
+            total = total + factor * magnitude(term)
         return y.widened(np.where(np.isfinite(y.value), np.nan_to_num(total, nan=np.inf, posinf=np.inf), 0.0))
 
 

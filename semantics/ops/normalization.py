@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.arrays import as_array
-from assay.semantics.bounds import Bounded, as_a_whole, cut_at_zero, rounded_literal, widen
+from assay.semantics.bounds import Bounded, as_a_whole, cut_at_zero, magnitude, rounded_literal, widen
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import normalize_axis, require_kind, same_dtype
 from assay.semantics.ops.reduction import accumulator, total
@@ -56,7 +56,7 @@ def _or_folded(y: Any, x: Any, average: Any, scale: Callable[[], Any], *more: An
         return y
     by = scale()
     # where the scale is subnormal, what it is rounded by counts as often as x is large
-    size = np.abs(x.value) + x.radius + np.abs(average.value) + average.radius
+    size = magnitude(x) + magnitude(average)
     return widen(y, lambda: (x * by, average * by, *more), absolute=y.of.smallest_subnormal * size)
 
 
@@ -133,7 +133,7 @@ def _batch_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any, average: Any, var: 
 def _may_overflow(*operands: Bounded) -> bool:
     """Whether a product of operands, or a sum of such, may be none of finite numbers."""
     of = operands[0].of
-    sizes = [np.abs(x.value) + x.radius for x in operands]
+    sizes = map(magnitude, operands)
     with np.errstate(over="ignore", invalid="ignore"):
         most = np.prod([2 * max(float(size.max(initial=0.0)), 1.0) for size in sizes])
     return not most < float(of.max)

@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.semantics.arrays import as_array, is_plain
 from assay.semantics.bounding.model import gammas
-from assay.semantics.bounds import Bounded
+from assay.semantics.bounds import Bounded, magnitude
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.operator import Attr, Attrs, Example, Operator
@@ -191,9 +191,7 @@ def _in_any_order(attrs: Attrs, out: Any, x: Any, indices: Any, updates: Any) ->
     a partial result may be rounded by, and say nothing where one may overflow of what is not infinite."""
     if not isinstance(out, Bounded) or not out.of.is_float:
         return out
-    sizes = [
-        np.abs(v.value) + v.radius if isinstance(v, Bounded) else np.abs(v.astype(np.float64)) for v in (x, updates)
-    ]
+    sizes = [magnitude(v) for v in (x, updates)]
     infinite = [~np.isfinite(v) for v in sizes]
 
     def met(how: str, one: Any, other: Any) -> Any:

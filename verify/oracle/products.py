@@ -13,7 +13,7 @@ import numpy as np
 
 from assay.interp.values import Value
 from assay.semantics.bounding.model import overflow_at
-from assay.semantics.bounds import Bounded
+from assay.semantics.bounds import Bounded, magnitude
 from assay.semantics.dtypes import DTYPES, FLOAT16, FLOAT32, DType, dtype
 from assay.semantics.operator import Operator
 from assay.verify.oracle.declarations import Accepts
@@ -48,7 +48,7 @@ def loosened(accepts: Accepts, op: Operator | None, attrs: Mapping[str, Any], ar
     off: Any = 0.0
     with np.errstate(all="ignore"):
         if "splits" in free:
-            off = off + SPLIT * np.asarray(op.value(attrs, *map(_size, args)))
+            off = off + SPLIT * np.asarray(op.value(attrs, *map(magnitude, args)))
         if "tf32" in free:
             off = off + _by_tf32(op, attrs, args)
         if "sums" in free:
@@ -82,11 +82,6 @@ def is_loose(accepts: Accepts, op: Operator, of: DType, operands: Sequence[Array
     return "tf32" in free and any(dtype(a.dtype) is FLOAT32 and not _is_short(a).all() for a in operands)
 
 
-def _size(a: Value) -> Array:
-    """The largest magnitude that each element may have."""
-    return np.abs(a.value) + a.radius if isinstance(a, Bounded) else np.abs(np.asarray(a).astype(np.float64))
-
-
 def _is_short(a: Array) -> Array:
     """Which elements of an array of float32 TF32 holds as they are."""
     bits = np.ascontiguousarray(a).reshape(a.shape).view(np.uint32)
@@ -103,7 +98,7 @@ def _lost(a: Value, size: Array) -> Array:
 
 def _by_tf32(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value]) -> Array:
     """What products of shortened factors may be off by; a bias is added as it is."""
-    (a, b), (size, other) = args[:2], map(_size, args[:2])
+    (a, b), (size, other) = args[:2], map(magnitude, args[:2])
     lost, less = _lost(a, size), _lost(b, other)
     if not lost.any() and not less.any():
         return np.zeros(())
@@ -113,7 +108,7 @@ def _by_tf32(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value]) -> A
 def _by_short_sums(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value]) -> Array:
     """What sums in bfloat16 may be off by: each product and each partial sum is rounded, in any order."""
     terms = TERMS[op.name](attrs, args) + 2
-    sizes = np.asarray(op.value(attrs, *map(_size, args)))
+    sizes = np.asarray(op.value(attrs, *map(magnitude, args)))
     off = np.asarray(np.expm1(terms * np.log1p(ROUNDED)) * sizes + terms * ROUNDED_SUBNORMAL) * SLACK
     return np.where(sizes == 0, 0.0, off)  # zeros are not rounded, nor is a sum of nothing
 

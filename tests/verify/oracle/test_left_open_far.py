@@ -1,10 +1,16 @@
-"""What may stand in place of NaN is judged element by element: an operand that is far off elsewhere is no excuse."""
+"""What is left open is judged element by element, and in the operators behind: an operand that is far off elsewhere is
+no excuse."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from assay.semantics.dtypes import DTYPES
+from assay.semantics.graph import call, constant, function, var
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType
+from assay.verify.oracle import Oracle
 from tests.verify.oracle.test_freedoms import F, outcome
 
 TWO = "(float[4] x, float[4] h) => (float[4] y) { a = Exp(x) y = Max(a, h) }"
@@ -43,3 +49,16 @@ def test_one_operand_that_is_far_off_excuses_nothing_elsewhere(
     shape = (1, 1, 2) if graph is WINDOWS else (-1,)
     for given, wanted in [(np.nan, "right"), (5.0, "wrong"), (1e30, "wrong"), *((m, "open") for m in may)]:
         assert outcome(graph, inputs, np.array([*before, given], F).reshape(shape)) == wanted, given
+
+
+def test_a_convolution_with_a_bias_of_whole_numbers_that_may_have_wrapped() -> None:
+    """Kept by a campaign, which ended with an error of Assay's own."""
+    x = var("x", TensorType((1, 1, 2), DTYPES["uint8"]))
+    weights, bias = constant(np.ones((1, 1, 1), np.uint8)), constant(np.array([1], np.uint8))
+    body = call("nn.conv1d", call("multiply", x, x), weights, bias, strides=(1,), padding=(0, 0), dilation=(1,))
+    oracle = Oracle(Module({"main": function([x], body)}))
+    inputs = {"x": np.array([[[15, 16]]], np.uint8)}
+    (name,) = oracle.expected(inputs).possible
+    for second, word in ((1, "right"), (255, "open"), (0, "open")):
+        assert oracle.judge(inputs, {name: np.array([[[226, second]]], np.uint8)}).outcome == word, second
+    assert oracle.judge(inputs, {name: np.array([[[225, 255]]], np.uint8)}).outcome == "wrong"
