@@ -75,14 +75,15 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
         return
     if u.operator in BOUNDS:
         bounds = [np.asarray(b, x.dtype) for b in BOUNDS[u.operator]]
-    elif len(bounds) < 2:  # those that are left out are the ends of the dtype
-        ends = [u.attrs.get(end) for end in ("min", "max")]
-        limits = (float(dtype(x.dtype).min), float(dtype(x.dtype).max))
-        bounds += [np.asarray(e if g is None else g).astype(x.dtype) for g, e in zip(ends, limits, strict=True)]
-    given = [u.ends(i) for i in range(len(u.operands))]
-    wide = [b.astype(np.float64) for b in bounds[len(given) - 1 :]]
-    met = [*given[1:], *zip(wide, wide, strict=True)]
-    yield _one_of([given[0], *((low.reshape(()), high.reshape(())) for low, high in met)], x.shape)
+    elif len(bounds) < 2:  # those that are left out are the ends of the dtype, or infinite
+        ends = [float(dtype(x.dtype).min), -np.inf], [float(dtype(x.dtype).max), np.inf]
+        for end, left_out in zip(("min", "max"), ends, strict=True):
+            given = u.attrs.get(end)
+            bounds += [np.asarray(b).astype(x.dtype) for b in (left_out if given is None else [given])]
+    known = [u.ends(i) for i in range(len(u.operands))]
+    wide = [b.astype(np.float64) for b in bounds[len(known) - 1 :]]
+    met = [*known[1:], *zip(wide, wide, strict=True)]
+    yield _one_of([known[0], *((low.reshape(()), high.reshape(())) for low, high in met)], x.shape)
 
 
 def nan_in_window(u: OperatorUse) -> Iterator[Opening]:

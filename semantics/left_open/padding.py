@@ -63,7 +63,9 @@ def _without_zeros(u: OperatorUse, sums: Sums, terms: int) -> Iterator[Opening]:
     size = sums(*map(np.abs, finite[:2])) + np.abs(finite[2])
     off = np.where(plus | minus, 0.0, gamma(terms + SLACK + 1, of) * size + of.smallest_subnormal)
     value = np.where(plus, np.inf, np.where(minus, -np.inf, total))
-    yield Opening(np.isnan(result) & ~no_number & ~(plus & minus), value - off, value + off, nan=True)
+    beyond = ~(plus | minus) & (size + off > float(of.max))  # where a partial sum may overflow, to either side
+    low, high = np.where(beyond, -np.inf, value - off), np.where(beyond, np.inf, value + off)
+    yield Opening(np.isnan(result) & ~no_number & ~(plus & minus), low, high, nan=True)
 
 
 def _put_back(u: OperatorUse, x: Array, w: Array) -> Array:
