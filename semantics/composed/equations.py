@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.semantics.composed.maker import Maker, numbered, tensor_of
+from assay.semantics.composed.index_tuples import counted, gathered
+from assay.semantics.composed.maker import Maker, tensor_of
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import broadcast_shapes
 from assay.semantics.ops.sizes import product
@@ -67,17 +68,19 @@ def _summed(make: Maker, term: _Term, keep: set[str]) -> _Term:
 
 
 def _diagonal(make: Maker, value: Expr, letters: tuple[str, ...]) -> _Term:
-    """One axis for each letter: of two, the elements off their diagonal count 0, and one is summed over."""
+    """One axis for each letter: of two, the elements where both are at one place, along a last axis."""
     while len(set(letters)) < len(letters):
         first = next(k for k, x in enumerate(letters) if x in letters[k + 1 :])
         second = letters.index(letters[first], first + 1)
         shape = tensor_of(value).shape
         if not provably_equal(shape[first], shape[second]):
             raise make.wrong(f"axes {first} and {second} of {value.type} have one letter, but not one size")
-        on = make.call("equal", numbered(make, value, first), numbered(make, value, second))
-        masked = make.call("where", on, value, make.constant(0, tensor_of(value).dtype))
-        value = make.call("sum", masked, axis=(second,), keepdims=False)
-        letters = letters[:second] + letters[second + 1 :]
+        rest = [k for k in range(len(letters)) if k not in (first, second)]
+        moved = make.call("permute_dims", value, axes=(*rest, first, second))
+        size = (*(shape[k] for k in rest), shape[first])
+        own = counted(make, (*size, 1), len(rest))
+        value = make.shaped(gathered(make, moved, own, len(rest) + 1), size)
+        letters = (*(letters[k] for k in rest), letters[first])
     return _Term(value, letters)
 
 

@@ -176,6 +176,10 @@ RULES: dict[str, Callable[..., Any]] = {
     "greater": _elementwise(lambda a, b: _less(b, a)),
     "less_equal": _elementwise(lambda a, b: not _less(b, a)),
     "greater_equal": _elementwise(lambda a, b: not _less(a, b)),
+    "logical_not": _elementwise(lambda a: not a),
+    "logical_and": _elementwise(lambda a, b: a and b),
+    "logical_or": _elementwise(lambda a, b: a or b),
+    "logical_xor": _elementwise(lambda a, b: a != b),
     "where": _elementwise(_where),
     "astype": _cast,
     "take": _take,
@@ -193,7 +197,7 @@ RULES: dict[str, Callable[..., Any]] = {
 
 UNFOLLOWED: Reasons = {
     ("split",): "`derive` follows it",
-    ("abs", "nn.relu", "clip", "logical_not", "logical_and", "logical_or", "logical_xor", *BITS, "reinterpret", "max",
+    ("abs", "nn.relu", "clip", *BITS, "reinterpret", "max",
      "min", "cumsum", "cumprod", "topk", "nn.pad", "device_copy", "contraction", "pooling", "selection", "creation"):
         "exporters do not compute sizes with it, but where all is constant, which is folded",
 }  # fmt: skip

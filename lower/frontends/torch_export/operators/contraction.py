@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
-from assay.lower.frontends.torch_export.operators.views import ViewRule, diagonal
+from assay.lower.frontends.torch_export.node import AtenMaker, AtenNode, AtenRule, aten_type
+from assay.lower.frontends.torch_export.operators.views import ViewRule
+from assay.semantics.composed import equations
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
@@ -79,63 +80,10 @@ def int_product(node: AtenNode) -> Expr:
 
 
 def einsum(node: AtenNode) -> Expr:
-    """Products summed over letters: of two operands after another, each pair as a matrix product."""
-    text = str(node.get("equation")).replace(" ", "")
+    """Products summed over letters."""
     xs = node.tensors("tensors")
-    left, arrow, right = text.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(xs) or "." in text:
-        raise node.unsupported(f"the equation {text!r}")
-    if not arrow:
-        right = "".join(sorted(c for c in set(left) if left.count(c) == 1 and c.isalpha()))
-    to = aten_type(xs[0]).dtype
-    work = [node.work(x) for x in xs]
-    for k, (t, x) in enumerate(zip(terms, work, strict=True)):
-        terms[k], work[k] = _once(node, t, x)
-        if len(t) != aten_type(x).ndim:
-            raise node.wrong(f"the equation {text!r} for {x.type}")
-    letters, y = terms[0], work[0]
-    for k, (t, x) in enumerate(zip(terms[1:], work[1:], strict=True)):
-        needed = set("".join(terms[k + 2 :])) | set(right)
-        letters, y = _pair(node, letters, y, t, x, needed)
-    letters, y = _summed(node, letters, y, set(right))
-    return node.cast(node.permuted(y, [letters.index(c) for c in right]), to)
-
-
-def _once(node: AtenNode, term: str, x: Expr) -> tuple[str, Expr]:
-    """A term without a letter twice: of two axes with one letter the diagonal, along a last axis."""
-    while len(term) == aten_type(x).ndim and (twice := next((c for c in term if term.count(c) > 1), "")):
-        one, two = term.index(twice), term.rindex(twice)
-        (x,) = diagonal(node.with_(offset=0, dim1=one, dim2=two), x)
-        term = "".join(c for k, c in enumerate(term) if k not in (one, two)) + twice
-    return term, x
-
-
-def _summed(node: AtenNode, letters: str, x: Expr, needed: set[str]) -> tuple[str, Expr]:
-    axes = tuple(k for k, c in enumerate(letters) if c not in needed)
-    if not axes:
-        return letters, x
-    return "".join(c for c in letters if c in needed), node.call("sum", x, axis=axes, keepdims=False)
-
-
-def _pair(node: AtenNode, p: str, x: Expr, q: str, y: Expr, needed: set[str]) -> tuple[str, Expr]:
-    """Two operands as a matrix product: letters that both have and that stay, those of one, those summed over."""
-    p, x = _summed(node, p, x, needed | set(q))
-    q, y = _summed(node, q, y, needed | set(p))
-    both = [c for c in p if c in q and c in needed]
-    over = [c for c in p if c in q and c not in needed]
-    rows, columns = [c for c in p if c not in q], [c for c in q if c not in p]
-    size = {c: d for s, t in ((p, x), (q, y)) for c, d in zip(s, aten_type(t).shape, strict=True)}
-
-    def sizes(of: Sequence[str]) -> list[Dim]:
-        return [size[c] for c in of]
-
-    a = node.permuted(x, [p.index(c) for c in (*both, *rows, *over)])
-    b = node.permuted(y, [q.index(c) for c in (*both, *over, *columns)])
-    a = node.shaped(a, *sizes(both), product(sizes(rows)), product(sizes(over)))
-    b = node.shaped(b, *sizes(both), product(sizes(over)), product(sizes(columns)))
-    made = node.shaped(node.call("matmul", a, b), *sizes(both), *sizes(rows), *sizes(columns))
-    return "".join((*both, *rows, *columns)), made
+    made = equations.einsum(AtenMaker(node), str(node.get("equation")), [node.work(x) for x in xs])
+    return node.cast(made, aten_type(xs[0]).dtype)
 
 
 # --- convolution

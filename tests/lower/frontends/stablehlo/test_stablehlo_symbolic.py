@@ -163,6 +163,29 @@ def test_what_numbers_show_is_not_written_and_what_values_decide_neither() -> No
         assert (SizeChecks(lets).about_sizes(node), SizeChecks(lets).hold(node)) == (sizes, holds)
 
 
+@pytest.mark.parametrize(
+    ("word", "holds"),
+    [("and", {3: True, 2: False, 9: False}), ("or", {3: True, 2: True}), ("xor", {3: False, 2: True})],
+)
+def test_what_several_conditions_say_of_sizes(word: str, holds: dict[int, bool]) -> None:
+    """PyTorch's guards are such; at 2 elements one says that there are less than 5, the other not that there are 3."""
+    both = f"""%five = stablehlo.constant dense<5> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %low = stablehlo.compare LT, %n, %five, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %is = stablehlo.compare EQ, %n, %three, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %not = stablehlo.not %is : tensor<i1>
+  %is_three = stablehlo.not %not : tensor<i1>
+  %ok = stablehlo.{word} %low, %is_three : tensor<i1>"""
+    module = parse_stablehlo(re.sub("%ok = .*", both, ASSERTED))
+    (n,) = symbols(module.main.params[0].type)
+    for size, wanted in holds.items():
+        sized = module.with_(main=with_sizes(module.main, {n: size}))
+        lets, _ = let_chain(sized.main.body)
+        (node,) = (let.value for let in lets if isinstance(let.value, AssertOp))
+        assert SizeChecks(lets).hold(node) == wanted
+        assert ("shape_assertion" in export_stablehlo(sized)) != wanted
+
+
 def test_a_program_of_a_symbolic_batch_is_judged(tmp_path: Path) -> None:
     (tmp_path / "m.mlir").write_text(ASSERTED)
     verdict = assay.judge(tmp_path / "m.mlir", ["c"]).verdicts[0]

@@ -336,6 +336,20 @@ def test_a_letter_twice_is_a_diagonal() -> None:
     assert [y.tolist() for y in run(module, inputs).values()] == [[0, 7]]
 
 
+def test_an_equation_with_dots_and_one_that_stretches() -> None:
+    """Axes that no letter names are those of all operands; a size of 1 becomes that of the other."""
+    a, b = np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.arange(40, dtype=np.float32).reshape(2, 4, 5)
+    for equation, *given in (
+        ("...ij,...jk->...ik", a, b), ("...ij,jk", a, b[0]), ("b...,b...->...", a, a), ("aij,ajk->ik", a[:1], b),
+        ("...ii->...i", b[:, :, :4]),
+    ):  # fmt: skip
+        module, inputs = einsum_of(equation, *given)
+        (found,) = run(module, inputs).values()
+        np.testing.assert_array_equal(found, np.einsum(equation, *given))
+    module, inputs = einsum_of("ii->i", -np.zeros((2, 2), np.float32))
+    assert all(np.signbit(y).all() for y in run(module, inputs).values())
+
+
 def einsum_of(equation: str, *arrays: Array) -> tuple[Module, dict[str, Array]]:
     """An einsum of operands."""
     params = [var(f"x{k}", TensorType(a.shape, dtype(a.dtype))) for k, a in enumerate(arrays)]
