@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
-import numpy as np
-
 from assay.semantics.composed.terms import Term
-
-Array = np.ndarray[Any, Any]
-T = TypeVar("T", Term, Array)
 
 NEAR = 8 * 2.0**-24
 """How far off a coordinate may be, as a part of the axis, that is computed in float32: a scale that is rounded, a
@@ -21,16 +14,6 @@ KEYS = -0.75
 
 def cubic(d: Term, a: float) -> Term:
     """Keys' curve with the coefficient `a`, of distances that are not negative; NaN of NaN."""
-    near, far = _pieces(d, a)
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
     return near.chosen(d <= 1.0, d.number(0.0).chosen(d >= 2.0, far))
-
-
-def cubic_weights(d: Array, a: float) -> Array:
-    """The same of known distances."""
-    near, far = _pieces(d, a)
-    return np.asarray(np.where(d <= 1.0, near, np.where(d >= 2.0, 0.0, far)))
-
-
-def _pieces(d: T, a: float) -> tuple[T, T]:
-    """Keys' curve up to 1, and up to 2."""
-    return ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a

@@ -10,7 +10,7 @@ import numpy as np
 from assay.semantics.arrays import as_array, is_plain
 from assay.semantics.bounding.logic import certain_and_possible
 from assay.semantics.bounding.movement import taken
-from assay.semantics.bounds import Bounded, hull, off_place, steps
+from assay.semantics.bounds import Bounded, hull, magnitude, off_place, steps
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Attr, Attrs, Example, Family, Operator
@@ -147,7 +147,8 @@ def _take(attrs: Attrs, x: Any, indices: Any) -> Any:
     places = np.where(places < 0, places + size, places)
     found = taken(x, places, axis)
     if attrs.get("near") and isinstance(found, Bounded) and found.of.is_float:
-        return off_place(found, np.take(steps(x, axis), places, axis=axis), attrs["near"] * (size + 1))
+        apart = magnitude(taken(steps(x, axis), places, axis))  # the places may be intervals
+        return off_place(found, np.nan_to_num(apart, nan=np.inf, posinf=np.inf), attrs["near"] * (size + 1))
     if attrs.get("either") and isinstance(found, Bounded) and found.of.is_float:
         other = np.array(places)
         at = [i for i, _ in attrs["either"]]

@@ -22,6 +22,7 @@ from assay.verify.api.check import Backends, Progress, named_backends
 from assay.verify.api.programs import (
     Inputs,
     Program,
+    at_sizes,
     file_name,
     input_arrays,
     opened_outside,
@@ -295,7 +296,7 @@ def _subject(
 ) -> Subject:
     if isinstance(program, Module):
         if not source.endswith(".py"):
-            return subject_of_program(sized(program, sizes), original)
+            return subject_of_program(at_sizes(program, sizes, original), original)
         try:
             return subject_of_module(sized(program, sizes))
         except Unsupported as why:

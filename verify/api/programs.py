@@ -78,6 +78,20 @@ def load(path: str | Path | Exported, *, dims: Mapping[str, int] | None = None, 
     return import_onnx(model, evaluate=evaluate, dims=dims or {}, source=path.name)
 
 
+def at_sizes(module: Module, sizes: Mapping[str, int], archive: bytes) -> Module:
+    """A module with numbers for symbolic sizes. One of an archive is read anew with these: what PyTorch computes of
+    sizes when it runs, such as the places of a resized image, is known then. Raises what `sized` does."""
+    made = sized(module, sizes)
+    if not archive or not sizes:
+        return made
+    try:
+        return parse_torch_export(archive, sizes=sizes)
+    except Unsupported as wrong:
+        if wrong.label != "torch_export.C4":  # else the module was read of the program in core operators
+            raise
+        return made
+
+
 def opened(program: Program) -> tuple[onnx.ModelProto | Module, str]:
     """A program that is not yet lowered, and the name of its file, "" if it has none."""
     if isinstance(program, str | Path):

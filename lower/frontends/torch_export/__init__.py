@@ -15,12 +15,13 @@ from assay.semantics.module import Module
 __all__ = ["parse_torch_export", "plain_program", "with_buffers"]
 
 
-def parse_torch_export(data: bytes, source: str = "<bytes>") -> Module:
-    """The module of an archive. Invalid or Unsupported, with the node, where it is none or not handled."""
+def parse_torch_export(data: bytes, source: str = "<bytes>", sizes: Mapping[str, int] | None = None) -> Module:
+    """The module of an archive; symbolic sizes may be given as numbers, by name. Invalid or Unsupported, with the node,
+    where it is none or not handled."""
     from assay.lower.frontends.torch_export.archive import read_archive
     from assay.lower.frontends.torch_export.translate import module_of_archive
 
-    return module_of_archive(read_archive(data), source)
+    return module_of_archive(read_archive(data), source, sizes)
 
 
 def plain_program(data: bytes, source: str = "<bytes>") -> tuple[Module, bytes]:

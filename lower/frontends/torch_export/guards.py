@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from assay.lower.frontends.torch_export.archive import broken
 from assay.lower.frontends.torch_export.node import AtenNode, aten_type
-from assay.lower.frontends.torch_export.sizes import LONGEST
+from assay.lower.frontends.torch_export.sizes import LONGEST, parts_of
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
@@ -25,8 +26,8 @@ COMPARED: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "equal", ast.NotEq: "not_equal", ast.Gt: "greater", ast.Lt: "less", ast.GtE: "greater_equal",
     ast.LtE: "less_equal",
 }  # fmt: skip
-CALLED = {"max": "maximum", "min": "minimum", "Max": "maximum", "Min": "minimum", "PythonMod": "floor_mod",
-          "Mod": "floor_mod", "FloorDiv": "floor_divide"}  # fmt: skip
+CALLED = {"sym_max": "maximum", "sym_min": "minimum", "max": "maximum", "min": "minimum", "Max": "maximum",
+          "Min": "minimum", "PythonMod": "floor_mod", "Mod": "floor_mod", "FloorDiv": "floor_divide"}  # fmt: skip
 
 
 def guarded(node: AtenNode, text: object, inputs: Mapping[str, Expr]) -> Expr:
@@ -39,6 +40,8 @@ def guarded(node: AtenNode, text: object, inputs: Mapping[str, Expr]) -> Expr:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise broken(f"a guard is {text[:80]!r}") from None
     made: dict[int, Expr] = {}
+    scaled: dict[int, tuple[Expr, Fraction]] = {}
+    """Floats: sizes times numbers."""
 
     def met(op: str, parts: Sequence[Expr]) -> Expr:
         whole, *rest = parts
@@ -51,9 +54,28 @@ def guarded(node: AtenNode, text: object, inputs: Mapping[str, Expr]) -> Expr:
         return whole
 
     for part in post_order(tree, _children):
+        found: Expr | None
         match part:
+            case ast.Constant(value=float(value)):
+                scaled[id(part)] = node.constant(1, INT64), Fraction(value)
+                continue
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="sym_float"), args=[x]) if id(x) in made:
+                scaled[id(part)] = made[id(x)], Fraction(1)
+                continue
+            case ast.BinOp(left=left, op=ast.Mult(), right=right) if id(left) in scaled and id(right) in scaled:
+                (a, one), (b, other) = scaled[id(left)], scaled[id(right)]
+                scaled[id(part)] = met("multiply", [a, b]), one * other
+                continue
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr="trunc" | "floor"), args=[x]) if (
+                id(x) in scaled
+            ):
+                size, by = scaled[id(x)]
+                size = met("multiply", [size, node.constant(by.numerator, INT64)])
+                found = met("floor_divide", [size, node.constant(parts_of(by), INT64)])
+            case _ if any(id(p) in scaled for p in _children(part)):
+                found = None
             case ast.Constant(value=int(value)):
-                found: Expr | None = node.constant(int(value), INT64)
+                found = node.constant(int(value), INT64)
             case ast.BoolOp(op=op, values=values):
                 found = met("logical_and" if isinstance(op, ast.And) else "logical_or", [made[id(v)] for v in values])
             case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -66,7 +88,10 @@ def guarded(node: AtenNode, text: object, inputs: Mapping[str, Expr]) -> Expr:
                 sides = [made[id(n)] for n in (left, *others)]
                 pairs = zip(ops, sides, sides[1:], strict=False)
                 found = met("logical_and", [node.call(COMPARED[type(o)], a, b) for o, a, b in pairs])
-            case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as args) if name in CALLED:
+            case (
+                ast.Call(func=ast.Name(id=name), args=[_, _, *_] as args)
+                | ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr=name), args=[_, _, *_] as args)
+            ) if name in CALLED:
                 found = met(CALLED[name], [made[id(a)] for a in args])
             case _:
                 found = _size(node, part, inputs)
@@ -89,7 +114,7 @@ def _children(node: ast.expr) -> Sequence[ast.expr]:
             return (left, right)
         case ast.Compare(left=left, comparators=others):
             return (left, *others)
-        case ast.Call(func=ast.Name(), args=args):
+        case ast.Call(func=ast.Name() | ast.Attribute(value=ast.Name(id="torch" | "math")), args=args):
             return args
     return ()
 

@@ -286,33 +286,6 @@ class AtenNode:
         return replace(self, args={**self.args, **changes})
 
 
-@dataclass(frozen=True)
-class AtenMaker:
-    """A call as compositions that several readers share make theirs (`assay.semantics.composed`)."""
-
-    node: AtenNode
-
-    def call(self, op: str, *args: Expr, **attrs: Any) -> Expr:
-        """A call of an operator."""
-        return self.node.call(op, *args, **attrs)
-
-    def constant(self, data: Any, of: DType) -> Expr:
-        """A constant of a dtype."""
-        return self.node.constant(data, of)
-
-    def shaped(self, x: Expr, shape: Sequence[Dim]) -> Expr:
-        """`x` in another shape."""
-        return self.node.shaped(x, *shape)
-
-    def cast(self, x: Expr, to: DType) -> Expr:
-        """`x` in another dtype."""
-        return self.node.cast(x, to)
-
-    def wrong(self, message: str) -> Invalid:
-        """What to raise where operands do not fit."""
-        return self.node.wrong(message)
-
-
 AtenRule: TypeAlias = Callable[[AtenNode], Any]
 """What an operator means: a tensor, a list of results, or a task that gives either."""
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 from assay.lower.frontends.torch_export.archive import Json, broken
 from assay.semantics import scalar
@@ -18,6 +20,8 @@ from assay.semantics.walk import post_order
 
 LONGEST = 4096
 """Characters of an expression at most."""
+MOST_PARTS = 1 << 10
+"""A factor for a size that is a symbol is a fraction with a denominator of at most this."""
 
 
 def _total(args: Sequence[Dim]) -> Dim:
@@ -162,18 +166,62 @@ def _symbol(node: ast.expr | None) -> str:
     return ""
 
 
-class Sizes:
-    """The sizes of a program by their expressions; symbols are made when they first occur."""
+@dataclass(frozen=True)
+class ScaledSize:
+    """A size times a number, a float: as an image is made larger by a factor."""
 
-    def __init__(self) -> None:
+    size: Dim
+    by: Fraction
+
+    def times(self, other: ScaledSize) -> ScaledSize:
+        """The product."""
+        return ScaledSize(_product([self.size, other.size]), self.by * other.by)
+
+    def floored(self) -> Dim:
+        """The whole number below. Unsupported (`torch_export.C6`): the factor has so many bits that PyTorch may round
+        the product before."""
+        return floored_size([_product([self.size, self.by.numerator]), parts_of(self.by)])
+
+
+def parts_of(factor: Fraction) -> int:
+    """The parts of a factor that sizes are multiplied by."""
+    if not 0 < factor.denominator <= MOST_PARTS or factor < 0:
+        raise Unsupported(f"a size times {float(factor)} is not handled", label="torch_export.C6")
+    return factor.denominator
+
+
+def _scaled(name: str, args: Sequence[Dim | ScaledSize]) -> Dim | ScaledSize | None:
+    """What a function of floats gives; None for another one."""
+    match name, args:
+        case "ToFloat", [int() | scalar.Expr() as size]:
+            return ScaledSize(size, Fraction(1))
+        case "TruncToInt" | "FloorToInt", [ScaledSize() as whole]:
+            return whole.floored()
+        case "Mul", [ScaledSize() as first, *rest] if all(isinstance(r, ScaledSize) for r in rest):
+            for r in rest:
+                assert isinstance(r, ScaledSize)
+                first = first.times(r)
+            return first
+    return None
+
+
+class Sizes:
+    """The sizes of a program by their expressions; symbols are made when they first occur. Some are `given`."""
+
+    def __init__(self, given: Mapping[str, int]) -> None:
+        self.given = given
         self.symbols: dict[str, Symbol] = {}
         self.known: dict[str, Dim] = {}
         """Symbols that stand for something that is known here: `s0` for a size of ours."""
 
+    def own(self, name: str) -> Dim:
+        """A size of ours: a number if it is given, else a symbol."""
+        return self.given[name] if name in self.given else Symbol(name)
+
     def symbol(self, name: str) -> Dim:
         """What a symbol of PyTorch is here."""
-        if name in self.known:
-            return self.known[name]
+        if name in self.known or name in self.given:
+            return self.known[name] if name in self.known else self.given[name]
         return self.symbols.setdefault(name, Symbol(name))
 
     def size(self, of: Json) -> Dim:
@@ -188,22 +236,36 @@ class Sizes:
     def dim(self, text: object) -> Dim:
         """An expression as a dim. Unsupported (`torch_export.C6`): it is none."""
         tree = parsed(text)
-        made: dict[int, Dim] = {}
+        made: dict[int, Dim | ScaledSize] = {}
         for node in post_order(tree, _parts):
             match node:
                 case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))]):
                     made[id(node)] = self.symbol(name)
                 case ast.Call(func=ast.Name(id="Integer"), args=[number]):
                     made[id(node)] = int(ast.literal_eval(number))
-                case ast.Call(func=ast.Name(id=name), args=args) if name in FUNCTIONS:
-                    function, count = FUNCTIONS[name]
-                    if not args or count not in (0, len(args)):
-                        raise broken(f"an expression of sizes is {str(text)[:80]!r}")
-                    made[id(node)] = function([made[id(a)] for a in args])
+                case ast.Call(func=ast.Name(id="Float"), args=[ast.Constant(value=float() | str() as number)]):
+                    made[id(node)] = ScaledSize(1, Fraction(float(number)))
+                case ast.Call(func=ast.Name(id=name), args=args) if name not in ("Float", "Rational"):
+                    operands = [made[id(a)] for a in args]
+                    found = _scaled(name, operands)
+                    made[id(node)] = self._called(name, operands, text) if found is None else found
                 case ast.Name(id=name):
                     made[id(node)] = self.symbol(name)
                 case ast.Constant(value=int(value)):
                     made[id(node)] = value
                 case _:
                     raise Unsupported(f"the size {str(text)[:80]} is not handled", label="torch_export.C6")
-        return made[id(tree)]
+        whole = made[id(tree)]
+        if isinstance(whole, ScaledSize):
+            raise Unsupported(f"the size {str(text)[:80]} is not handled", label="torch_export.C6")
+        return whole
+
+    def _called(self, name: str, operands: Sequence[Dim | ScaledSize], text: object) -> Dim:
+        """What a function of sizes gives."""
+        sizes = [d for d in operands if not isinstance(d, ScaledSize)]
+        if name not in FUNCTIONS or len(sizes) < len(operands):
+            raise Unsupported(f"the size {str(text)[:80]} is not handled", label="torch_export.C6")
+        function, count = FUNCTIONS[name]
+        if not sizes or count not in (0, len(sizes)):
+            raise broken(f"an expression of sizes is {str(text)[:80]!r}")
+        return function(sizes)

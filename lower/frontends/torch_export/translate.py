@@ -42,10 +42,10 @@ Names: TypeAlias = dict[str, Any]
 """What names stand for: cells, sizes, numbers, lists of them, None."""
 
 
-def module_of_archive(archive: Archive, source: str) -> Module:
-    """The module that a program means, with one function, `main`."""
+def module_of_archive(archive: Archive, source: str, sizes: Mapping[str, int] | None = None) -> Module:
+    """The module that a program means, with one function, `main`. Symbolic sizes may be given as numbers."""
     require_form(archive.program)
-    module = run_task(ArchiveTranslator(archive, source).module())
+    module = run_task(ArchiveTranslator(archive, source, sizes or {}).module())
     check(module)
     return module
 
@@ -53,11 +53,11 @@ def module_of_archive(archive: Archive, source: str) -> Module:
 class ArchiveTranslator:
     """Translates one program."""
 
-    def __init__(self, archive: Archive, source: str) -> None:
+    def __init__(self, archive: Archive, source: str, sizes: Mapping[str, int]) -> None:
         self.archive = archive
         self.source = source
         self.builder = HloBuilder()
-        self.sizes = Sizes()
+        self.sizes = Sizes(sizes)
         self.count = 0
         self.constants: dict[str, Array] = {}
 
@@ -145,12 +145,16 @@ class ArchiveTranslator:
         if not multiples:
             param = graph.var(name, self.typed(given, types))
             return param, param
-        own = tuple(Symbol(f"{name}_{a}") if a in multiples else self.sizes.size(d) for a, d in enumerate(said))
+        own = tuple(self.sizes.own(f"{name}_{a}") if a in multiples else self.sizes.size(d) for a, d in enumerate(said))
         param = graph.var(name, TensorType(own, element(types[given]["dtype"])))
         for axis, (factor, part) in multiples.items():
             if part not in self.sizes.known:
+                whole = floor_div(own[axis], factor)
+                if isinstance(whole, int) and whole * factor == own[axis]:
+                    self.sizes.known[part] = whole
+                    continue
                 size = self.sizes.known[part] = Symbol(part)
-                divided = graph.shape(floor_div(own[axis], factor))
+                divided = graph.shape(whole)
                 self.builder.named(graph.match_cast(divided, ShapeType((size,)), self.builder.span), "sizes")
         return param, claimed(self.builder, param, self.typed(given, types).shape, self.builder.span)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.frontends.torch_export.node import AtenMaker, AtenNode, AtenRule, aten_type
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
+from assay.lower.frontends.torch_export.operators.composed import AtenMaker
 from assay.lower.frontends.torch_export.operators.views import ViewRule
 from assay.semantics.composed import equations
 from assay.semantics.dtypes import DTYPES

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from math import prod
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
-from assay.semantics.dtypes import INT64
+from assay.lower.frontends.torch_export.sizes import floored_size
+from assay.semantics.dtypes import INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
-from assay.semantics.scalar import Dim
+from assay.semantics.scalar import Dim, simplify
 
 
 def _batched(node: AtenNode, rank: int) -> tuple[Expr, bool]:
@@ -124,17 +125,24 @@ def adaptive_average(rank: int) -> AtenRule:
             return _unbatched(node, node.cast(y, aten_type(given).dtype), had)
         counts: Expr | None = None
         for a, (size, to) in enumerate(zip(of.shape[2:], wanted, strict=True)):
-            if not isinstance(size, int) or not isinstance(to, int):
-                raise node.unsupported(f"an axis of size {size} and {to} results, which have to be numbers")
-            parts = [(k * size // to, -(-(k + 1) * size // to)) for k in range(to)]
+            if not isinstance(to, int):
+                raise node.unsupported(f"{to} results, which have to be a number")
+            parts = [(floored_size([size * k, to]), floored_size([size * (k + 1) + (to - 1), to])) for k in range(to)]
             x = node.call("concat", *(node.call("sum", node.cut(x, a + 2, b, e), axis=(a + 2,), keepdims=True)
                                       for b, e in parts), axis=a + 2)  # fmt: skip
-            own = node.along(node.constant([e - b for b, e in parts], of.dtype), a + 2, rank + 2)
+            own = node.along(_amounts(node, [simplify(e - b) for b, e in parts], of.dtype), a + 2, rank + 2)
             counts = own if counts is None else node.call("multiply", counts, own)
         assert counts is not None
         return _unbatched(node, node.cast(node.call("divide", x, counts), aten_type(given).dtype), had)
 
     return rule
+
+
+def _amounts(node: AtenNode, sizes: Sequence[Dim], of: DType) -> Expr:
+    """Sizes as a vector."""
+    if all(isinstance(d, int) for d in sizes):
+        return node.constant(sizes, of)
+    return node.cast(node.call("concat", *(node.shaped(node.amount(d), 1) for d in sizes), axis=0), of)
 
 
 def adaptive_max(rank: int) -> AtenRule:

@@ -1,107 +1,156 @@
 """Resizing of ATen (specs/lower.md, "torch.export").
 
-PyTorch: torch.nn.functional.interpolate. Places are computed as ATen does it, in float32
-(aten/src/ATen/native/UpSample.h), from sizes that are known. Weights are those of float64; what ATen's own coordinates
-are off by is in the bound of `take`, as for ONNX's Resize.
+PyTorch: torch.nn.functional.interpolate. Places of the nearest elements are computed as ATen does it, in float32
+(aten/src/ATen/native/UpSample.h); coordinates and weights in float64, and what ATen's own coordinates are off by is in
+the bound of `take`, as for ONNX's Resize. Of sizes that are numbers all this is known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
-from assay.semantics.composed.coordinates import KEYS, NEAR, cubic_weights
-from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64
+from assay.lower.frontends.torch_export.operators.composed import AtenMaker
+from assay.lower.frontends.torch_export.sizes import ScaledSize
+from assay.semantics.composed.coordinates import KEYS, NEAR, cubic
+from assay.semantics.composed.maker import Folding
+from assay.semantics.composed.terms import Amount, Term, amount_of, line
+from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
-
-Array = np.ndarray[Any, Any]
-F = np.float32
+from assay.semantics.scalar import Dim, provably_equal
 
 
-def targets(node: AtenNode, rank: int) -> tuple[list[int], list[int], list[float | None]]:
-    """The sizes of the spatial axes, those of the result, and the factors that are given."""
-    x = node.tensor("input" if "input" in node.args else "self")
-    sizes = [d for d in aten_type(x).shape[2:] if isinstance(d, int)]
-    if len(sizes) != rank:
-        raise node.unsupported("spatial sizes that are no numbers")
+@dataclass(frozen=True)
+class Resized:
+    """A spatial axis that is resized. Without a factor that is to / size."""
+
+    maker: Folding
+    number: int
+    size: Dim
+    to: Dim
+    factor: float | None
+    align: bool
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the axis keeps its size, as far as that is known."""
+        return provably_equal(self.size, self.to)
+
+    def line(self, of: DType) -> Term:
+        """The places of the result."""
+        return line(self.maker, self.to, of)
+
+    def amounts(self, of: DType) -> tuple[Amount, Amount]:
+        """Both sizes as numbers."""
+        return amount_of(self.maker, self.size, of), amount_of(self.maker, self.to, of)
+
+    def step(self, of: DType) -> Amount:
+        """How far apart the places of neighbouring results are, where the edges of the elements meet."""
+        if self.factor is not None and self.factor > 0:
+            return 1.0 / self.factor
+        size, to = self.amounts(of)
+        return size / to if isinstance(size, Term) or isinstance(to, Term) or to else 0.0
+
+    @property
+    def coordinates(self) -> Term:
+        """The coordinate of each result, in float64: with `align` the ends meet, else the edges of the elements do."""
+        at = self.line(FLOAT64)
+        if not self.align:
+            return (at + 0.5) * self.step(FLOAT64) - 0.5
+        size, to = self.amounts(FLOAT64)
+        if isinstance(to, Term):
+            return (at * ((size - 1) / (to - 1).at_least(1.0))).chosen(to > 1.0, 0.0)
+        return at * ((size - 1) / (to - 1)) if to > 1 else at * 0.0
+
+
+def axes(node: AtenNode, rank: int, align: bool = False) -> Iterator[Resized]:
+    """The spatial axes."""
+    shape = aten_type(operand(node)).shape[2:]
+    maker = Folding(AtenMaker(node))
     if "scale_factors" in node.args and node.has("scale_factors"):
-        factors: list[float | None] = [float(v) for v in node.get("scale_factors")]
-        return sizes, [int(d * f) for d, f in zip(sizes, factors, strict=True) if f is not None], factors
-    names = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}[rank]
-    factors = [node.args.get(n) for n in names]
-    return sizes, list(node.spatial("output_size", rank)), factors
+        given: list[float | None] = [float(v) for v in node.get("scale_factors")]
+        to = [_scaled(d, f) for d, f in zip(shape, given, strict=True) if f is not None]
+    else:
+        names = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}[rank]
+        given, to = [node.args.get(n) for n in names], node.sizes("output_size")
+    if len(shape) != rank or len(to) != rank:
+        raise node.wrong(f"{operand(node).type} becomes {to}; {rank} spatial axes are wanted")
+    for a, (size, new, factor) in enumerate(zip(shape, to, given, strict=True)):
+        yield Resized(maker, a + 2, size, new, factor, align)
 
 
-def step_of(size: int, to: int, factor: float | None) -> np.float32:
-    """How far apart the places of neighbouring results are."""
-    return F(1.0 / factor) if factor is not None and factor > 0 else F(size) / F(to)
+def operand(node: AtenNode) -> Expr:
+    """The images."""
+    return node.tensor("input" if "input" in node.args else "self")
+
+
+def _scaled(size: Dim, factor: float) -> Dim:
+    """size * factor, rounded down."""
+    if isinstance(size, int):
+        return int(size * factor)
+    return ScaledSize(size, Fraction(factor)).floored()
 
 
 def nearest(rank: int, exact: bool) -> AtenRule:
     """The element at the place below, or at the nearest one."""
 
     def rule(node: AtenNode) -> Expr:
-        x = node.tensor("input" if "input" in node.args else "self")
-        for a, (size, to, factor) in enumerate(zip(*targets(node, rank), strict=True)):
-            step = step_of(size, to, factor)
-            at = (np.arange(to, dtype=F) + F(0.5 if exact else 0)) * step
-            places = np.minimum(np.floor(at).astype(np.int64), size - 1)
-            x = node.call("take", x, node.constant(places, INT64), axis=a + 2)
+        x = operand(node)
+        for axis in axes(node, rank):
+            at = (axis.line(FLOAT32) + (0.5 if exact else 0.0)) * axis.step(FLOAT32)
+            last = amount_of(axis.maker, axis.size, INT64) - 1
+            x = node.call("take", x, at.floor().cast(INT64).at_most(last).expr, axis=axis.number)
         return x
 
     return rule
 
 
-def coordinates(size: int, to: int, factor: float | None, align: bool) -> Array:
-    """The coordinate of each result, in float64: with `align` the ends meet, else the edges of the elements do."""
-    at = np.arange(to, dtype=np.float64)
-    if align:
-        return at * ((size - 1) / (to - 1) if to > 1 else 0.0)
-    step = 1.0 / factor if factor is not None and factor > 0 else size / to
-    return np.asarray((at + 0.5) * step - 0.5)
-
-
-def linear_taps(size: int, to: int, factor: float | None, align: bool) -> tuple[Array, Array]:
+def linear_taps(axis: Resized) -> tuple[Term, Term]:
     """The elements below and above each coordinate, and their weights: [to, 2]."""
     # along an axis that keeps its size ATen adds each element and no part of itself
-    at = np.arange(to, dtype=np.float64) if size == to else np.maximum(coordinates(size, to, factor, align), 0.0)
-    low = np.minimum(np.floor(at), size - 1)
-    above = low if size == to else np.minimum(low + 1, size - 1)
-    share = np.clip(at - low, 0.0, 1.0)
-    return np.stack([low, above], 1), np.stack([1 - share, share], 1)
+    at = axis.line(FLOAT64) if axis.keeps else axis.coordinates.at_least(0.0)
+    size, to = axis.amounts(FLOAT64)
+    low = at.floor().at_most(size - 1)
+    above = low if axis.keeps else (low + 1).at_most(size - 1)
+    more = to - size
+    if isinstance(more, Term):
+        above = low.chosen(more.equal(0.0), above)
+    share = (at - low).at_least(0.0).at_most(1.0)
+    return side_by_side(low, above), side_by_side(1 - share, share)
 
 
-def cubic_taps(size: int, to: int, factor: float | None, align: bool) -> tuple[Array, Array]:
+def side_by_side(*columns: Term) -> Term:
+    """Vectors as columns."""
+    maker = columns[0].node
+    return Term(maker, maker.call("concat", *(c.shaped(c.type.shape[0], 1).expr for c in columns), axis=1))
+
+
+def cubic_taps(axis: Resized) -> tuple[Term, Term]:
     """Two elements below and two above each coordinate, those at the ends for those beyond, and their weights."""
-    at = coordinates(size, to, factor, align)
-    base = np.minimum(np.floor(at), size - 1)
-    share = np.clip(at - base, 0.0, 1.0)
-    step = np.arange(-1, 3)
-    return np.clip(base[:, None] + step, 0, size - 1), cubic_weights(np.abs(share[:, None] - step), KEYS)
+    at, (size, _) = axis.coordinates, axis.amounts(FLOAT64)
+    base = at.floor().at_most(size - 1)
+    share = (at - base).at_least(0.0).at_most(1.0).shaped(axis.to, 1)
+    step = line(axis.maker, 4, FLOAT64) - 1
+    places = (base.shaped(axis.to, 1) + step).at_least(0.0).at_most(size - 1)
+    return places, cubic(abs(share - step), KEYS)
 
 
-def interpolated(
-    rank: int, taps: Callable[[int, int, float | None, bool], tuple[Array, Array]], near: float
-) -> AtenRule:
+def interpolated(rank: int, taps: Callable[[Resized], tuple[Term, Term]], near: float) -> AtenRule:
     """The weighted sum of the elements around each coordinate, one axis after another."""
 
     def rule(node: AtenNode) -> Expr:
-        x = node.tensor("input" if "input" in node.args else "self")
+        x = operand(node)
         of = aten_type(x).dtype
         if of not in (FLOAT32, FLOAT64):
             raise node.unsupported(f"weights in {of}")
-        align = node.flag("align_corners")
-        for a, (size, to, factor) in enumerate(zip(*targets(node, rank), strict=True)):
-            places, weights = taps(size, to, factor, align)
-            weights = weights.astype(of.numpy).reshape(*weights.shape, *(1,) * (rank - 1 - a))
-            index = node.constant(places.astype(np.int64), INT64)
-            parts = node.call("take", x, index, axis=a + 2, near=0.0 if size == to else near)
-            x = node.call(
-                "sum", node.call("multiply", parts, node.constant(weights, of)), axis=(a + 3,), keepdims=False
-            )
+        for axis in axes(node, rank, node.flag("align_corners")):
+            places, weights = taps(axis)
+            weights = weights.cast(of)
+            own = weights.shaped(*weights.type.shape, *(1,) * (rank + 1 - axis.number)).expr
+            parts = node.call("take", x, places.cast(INT64).expr, axis=axis.number, near=0.0 if axis.keeps else near)
+            x = node.call("sum", node.call("multiply", parts, own), axis=(axis.number + 1,), keepdims=False)
         return x
 
     return rule
