@@ -67,7 +67,6 @@ UNREAD: Mapping[tuple[str, ...], str] = {
     ("_fft_r2c", "_fft_c2c", "_fft_c2r", "view_as_complex", "view_as_real", "polar", "complex", "stft", "istft"):
         "complex numbers",
     ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"): "normalisation in training",
-    ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"): UNCOMPOSED,
     ("mode", "quantile", "nanquantile", "unique_dim", "_unique2",
      "unique_consecutive", "histc", "bincount"): UNCOMPOSED,
     ("linalg_inv", "linalg_inv_ex", "linalg_solve", "linalg_svd", "_linalg_svd", "_linalg_eigh", "linalg_qr",

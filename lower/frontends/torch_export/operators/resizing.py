@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.composed import AtenMaker
@@ -21,9 +22,12 @@ from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim, provably_equal
 
+KEYS_OF_AN_ANTIALIASED = -0.5
+"""The coefficient of Keys' curve that ATen takes with antialias, as Pillow does."""
+
 
 @dataclass(frozen=True)
-class Resized:
+class ResizedAxis:
     """A spatial axis that is resized. Without a factor that is to / size."""
 
     maker: Folding
@@ -54,18 +58,24 @@ class Resized:
         return size / to if isinstance(size, Term) or isinstance(to, Term) or to else 0.0
 
     @property
-    def coordinates(self) -> Term:
-        """The coordinate of each result, in float64: with `align` the ends meet, else the edges of the elements do."""
-        at = self.line(FLOAT64)
+    def apart(self) -> Amount:
+        """How far apart the coordinates of neighbouring results are: with `align` the ends meet, else the edges of the
+        elements do."""
         if not self.align:
-            return (at + 0.5) * self.step(FLOAT64) - 0.5
+            return self.step(FLOAT64)
         size, to = self.amounts(FLOAT64)
         if isinstance(to, Term):
-            return (at * ((size - 1) / (to - 1).at_least(1.0))).chosen(to > 1.0, 0.0)
-        return at * ((size - 1) / (to - 1)) if to > 1 else at * 0.0
+            return ((to * 0.0 + (size - 1)) / (to - 1).at_least(1.0)).chosen(to > 1.0, 0.0)
+        return (size - 1) / (to - 1) if to > 1 else 0.0
+
+    @property
+    def coordinates(self) -> Term:
+        """The coordinate of each result, in float64."""
+        at = self.line(FLOAT64)
+        return at * self.apart if self.align else (at + 0.5) * self.apart - 0.5
 
 
-def axes(node: AtenNode, rank: int, align: bool = False) -> Iterator[Resized]:
+def axes(node: AtenNode, rank: int, align: bool = False) -> Iterator[ResizedAxis]:
     """The spatial axes."""
     shape = aten_type(operand(node)).shape[2:]
     maker = Folding(AtenMaker(node))
@@ -78,7 +88,7 @@ def axes(node: AtenNode, rank: int, align: bool = False) -> Iterator[Resized]:
     if len(shape) != rank or len(to) != rank:
         raise node.wrong(f"{operand(node).type} becomes {to}; {rank} spatial axes are wanted")
     for a, (size, new, factor) in enumerate(zip(shape, to, given, strict=True)):
-        yield Resized(maker, a + 2, size, new, factor, align)
+        yield ResizedAxis(maker, a + 2, size, new, factor, align)
 
 
 def operand(node: AtenNode) -> Expr:
@@ -107,7 +117,7 @@ def nearest(rank: int, exact: bool) -> AtenRule:
     return rule
 
 
-def linear_taps(axis: Resized) -> tuple[Term, Term]:
+def linear_taps(axis: ResizedAxis) -> tuple[Term, Term]:
     """The elements below and above each coordinate, and their weights: [to, 2]."""
     # along an axis that keeps its size ATen adds each element and no part of itself
     at = axis.line(FLOAT64) if axis.keeps else axis.coordinates.at_least(0.0)
@@ -127,7 +137,7 @@ def side_by_side(*columns: Term) -> Term:
     return Term(maker, maker.call("concat", *(c.shaped(c.type.shape[0], 1).expr for c in columns), axis=1))
 
 
-def cubic_taps(axis: Resized) -> tuple[Term, Term]:
+def cubic_taps(axis: ResizedAxis) -> tuple[Term, Term]:
     """Two elements below and two above each coordinate, those at the ends for those beyond, and their weights."""
     at, (size, _) = axis.coordinates, axis.amounts(FLOAT64)
     base = at.floor().at_most(size - 1)
@@ -137,20 +147,62 @@ def cubic_taps(axis: Resized) -> tuple[Term, Term]:
     return places, cubic(abs(share - step), KEYS)
 
 
-def interpolated(rank: int, taps: Callable[[Resized], tuple[Term, Term]], near: float) -> AtenRule:
+def interpolated(rank: int, taps: Callable[[ResizedAxis], tuple[Term, Term]], near: float) -> AtenRule:
     """The weighted sum of the elements around each coordinate, one axis after another."""
 
     def rule(node: AtenNode) -> Expr:
-        x = operand(node)
-        of = aten_type(x).dtype
-        if of not in (FLOAT32, FLOAT64):
+        of = aten_type(operand(node)).dtype
+        if of.bits < 32 and (rank, taps) != (2, linear_taps):  # else ATen rounds each weight and each sum
             raise node.unsupported(f"weights in {of}")
+        x = node.work(operand(node))
         for axis in axes(node, rank, node.flag("align_corners")):
             places, weights = taps(axis)
-            weights = weights.cast(of)
-            own = weights.shaped(*weights.type.shape, *(1,) * (rank + 1 - axis.number)).expr
             parts = node.call("take", x, places.cast(INT64).expr, axis=axis.number, near=0.0 if axis.keeps else near)
-            x = node.call("sum", node.call("multiply", parts, own), axis=(axis.number + 1,), keepdims=False)
+            x = summed(node, parts, weights, axis)
+        return node.cast(x, of)
+
+    return rule
+
+
+def summed(node: AtenNode, parts: Expr, weights: Term, axis: ResizedAxis, inside: Term | None = None) -> Expr:
+    """The sum of the elements of a resized axis, which are along the axis behind it, by their weights [to, taps]; some
+    may take no part."""
+    of = aten_type(parts)
+
+    def spread(t: Term) -> Term:
+        return t.shaped(*t.type.shape, *(1,) * (of.ndim - axis.number - 2))
+
+    made = node.call("multiply", parts, spread(weights.cast(of.dtype)).expr)
+    if inside is not None:
+        made = node.call("where", spread(inside).expr, made, node.constant(0, of.dtype))
+    return node.call("sum", made, axis=(axis.number + 1,), keepdims=False)
+
+
+def antialiased(taps: int, filtered: Callable[[Term], Term], near: float) -> AtenRule:
+    """The weighted mean of the elements near each coordinate; of more where an image becomes smaller, by a curve that
+    is as much wider (aten/src/ATen/native/cpu/UpSampleKernel.cpp). Two axes, whose sizes are numbers."""
+
+    def rule(node: AtenNode) -> Expr:
+        x = operand(node)
+        if aten_type(x).dtype not in (FLOAT32, FLOAT64):
+            raise node.unsupported(f"weights in {aten_type(x).dtype}")
+        for axis in axes(node, 2, node.flag("align_corners")):
+            step, size = axis.apart, axis.size
+            if isinstance(step, Term) or not isinstance(size, int):
+                raise node.unsupported(f"antialias along an axis of size {size}")
+            wide = max(step, 1.0)
+            middle = (axis.line(FLOAT64) + 0.5) * step
+            reach = taps / 2 * wide
+            first = (middle - reach + 0.5).floor().at_least(0.0).shaped(axis.to, 1)
+            end = (middle + reach + 0.5).floor().at_most(size).shaped(axis.to, 1)
+            places = first + line(axis.maker, ceil(reach) * 2 + 1, FLOAT64)
+            weights = filtered(abs((places - middle.shaped(axis.to, 1) + 0.5) * (1.0 / wide)))
+            inside = places < end
+            weights = weights.chosen(inside, 0.0)
+            weights = weights / weights.sum(1, keep=True)
+            at = places.at_most(size - 1).cast(INT64).expr
+            parts = node.call("take", x, at, axis=axis.number, near=near)
+            x = summed(node, parts, weights, axis, inside)
         return x
 
     return rule
@@ -164,4 +216,6 @@ TABLE: dict[str, AtenRule] = {
     },
     "upsample_bicubic2d": interpolated(2, cubic_taps, 4 * NEAR),  # Keys' curve is steeper than the straight lines
     **{f"_upsample_nearest_exact{r}d": nearest(r, exact=True) for r in (1, 2, 3)},
+    "_upsample_bilinear2d_aa": antialiased(2, lambda d: (1 - d).at_least(0.0), NEAR),
+    "_upsample_bicubic2d_aa": antialiased(4, lambda d: cubic(d, KEYS_OF_AN_ANTIALIASED), 4 * NEAR),
 }

@@ -83,6 +83,26 @@ def test_a_factor_whose_product_pytorch_may_round_is_refused() -> None:
     assert program("upsample_nearest1d", 10, None, scale_factors=[0.3]).main.result_type.static_shape == (1, 1, 3)
 
 
+def test_antialias_by_hand() -> None:
+    """Four elements become two: each the mean of the three within two of its middle, by 3 : 3 : 1; of Keys' curve the
+    coefficient is -0.5. What is beyond the reach takes no part, though it is infinite."""
+    x, builder = var("x", TensorType((1, 1, 1, 4), F)), HloBuilder()
+    for name, weights in (("bilinear", [3, 3, 1]), ("bicubic", None)):
+        args = {"self": x, "output_size": [1, 2], "align_corners": False}
+        body = ATEN[f"_upsample_{name}2d_aa"](AtenNode(builder, "aa", "default", args))
+        assert isinstance(body, Expr)
+        oracle = Oracle(Module({"main": function([x], builder.around(body, builder.scope))}))
+        given = {"x": np.float32([[[[1, 5, -2, np.inf]]]])}
+        (y,) = run(oracle.module, given).values()
+        if weights is not None:
+            np.testing.assert_allclose(y[0, 0, 0, 0], np.dot(weights, [1, 5, -2]) / 7, rtol=1e-6)
+        assert np.isinf(y[0, 0, 0, 1])
+        builder = HloBuilder()
+    with pytest.raises(Unsupported, match="antialias along an axis of size n"):
+        args = {"self": var("x", TensorType((1, 1, 1, N), F)), "output_size": [1, 2], "align_corners": False}
+        ATEN["_upsample_bilinear2d_aa"](AtenNode(builder, "aa", "default", args))
+
+
 def test_parts_of_a_symbolic_axis() -> None:
     symbolic = program("adaptive_avg_pool1d", N, None, output_size=[3])
     for size in (1, 2, 3, 5, 8, 9):

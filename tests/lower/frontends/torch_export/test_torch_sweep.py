@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import pytest
 
 import assay
@@ -29,7 +30,9 @@ def judged(function: Callable[..., Any], *args: Any) -> str:
 
     exported = torch.export.export(Program(), args)
     module = assay.load(exported)
-    inputs = {p.name: a.numpy() for p, a in zip(module.main.params, args, strict=True)}
+    bits = [a.view(torch.int16) if a.dtype is torch.bfloat16 else a for a in args]
+    arrays = [b.numpy().view(ml_dtypes.bfloat16) if b is not a else b.numpy() for a, b in zip(args, bits, strict=True)]
+    inputs = {p.name: array for p, array in zip(module.main.params, arrays, strict=True)}
     return assay.judge(exported, ["torch:eager"], inputs, kinds="random").verdicts[0].outcome
 
 
@@ -65,6 +68,25 @@ def test_linear_resizing(mode: str, shape: tuple[int, ...], size: Any, align: bo
         return interpolate(x, size=size, mode=mode, align_corners=align)
 
     assert judged(resized, torch.randn(shape)) == "right"
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(5, 7), (18, 25), (9, 3), (1, 1)])
+def test_resizing_with_antialias(mode: str, size: Any, align: bool) -> None:
+    torch = pytest.importorskip("torch")
+
+    def resized(x: Any) -> Any:
+        return torch.nn.functional.interpolate(x, size=size, mode=mode, antialias=True, align_corners=align)
+
+    assert judged(resized, torch.randn(1, 2, 9, 10)) == "right"
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_narrow_images_are_resized_in_float32(kind: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.randn(1, 2, 4, 5).to(getattr(torch, kind))
+    assert judged(lambda x: torch.nn.functional.interpolate(x, size=(7, 3), mode="bilinear"), x) == "right"
 
 
 def test_linear_resizing_by_factors() -> None:
