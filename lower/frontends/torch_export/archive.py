@@ -242,10 +242,30 @@ def _without_notes(program: Json) -> Json:
     made: Json = json.loads(json.dumps(program))
     made["guards_code"] = []
     made["graph_module"]["metadata"] = {}
+    _in_own_containers(made)
     for graph in pre_order(made["graph_module"]["graph"], inner_graphs):
         for node in graph["nodes"]:
             node["metadata"] = {}
     return made
+
+
+CONTAINERS = ("builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
+"""What PyTorch itself puts several values into."""
+
+
+def _in_own_containers(program: Json) -> None:
+    """Put tuples in place of containers that somebody has told PyTorch of, such as a library's outputs of a model: the
+    process that is given the program does not know them, and only what is in them counts."""
+    for call in program["graph_module"].get("module_call_graph") or ():
+        for name in ("in_spec", "out_spec"):
+            given = (call.get("signature") or {}).get(name)
+            if not given:
+                continue
+            version, tree = json.loads(given)
+            for node in pre_order(tree, lambda n: n["children_spec"]):
+                if node["type"] is not None and node["type"] not in CONTAINERS:
+                    node.update(type="builtins.tuple", context="null")
+            call["signature"][name] = json.dumps([version, tree])
 
 
 def inner_graphs(graph: Json) -> list[Json]:

@@ -71,7 +71,7 @@ def interface(program: Json) -> ProgramInterface:
     written = {
         i["arg"]["as_tensor"]["name"]
         for n in nodes
-        if is_in_place(str(n["target"]))
+        if is_in_place(str(n["target"])) and name_of(str(n["target"])) not in UNCHANGING
         for i in n["inputs"]
         if "as_tensor" in i["arg"]
     }
@@ -80,10 +80,20 @@ def interface(program: Json) -> ProgramInterface:
     return ProgramInterface(inputs, tuple(outputs), frozenset(mutations), frozenset(written))
 
 
+DROPOUTS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+UNCHANGING = frozenset({"detach", *DROPOUTS})
+"""Operators that write nothing in inference, though they are in place: the result is the operand."""
+
+
 def is_in_place(target: str) -> bool:
-    """Whether an operator writes to its first operand: its name ends with one `_`."""
+    """Whether an operator may write to its first operand: its name ends with one `_`."""
     name = target.removeprefix("torch.ops.").split(".")
     return len(name) > 1 and name[1].endswith("_") and not name[1].endswith("__")
+
+
+def name_of(target: str) -> str:
+    """The name of an operator in place, as the one that is not has it."""
+    return target.removeprefix("torch.ops.").split(".")[1].removesuffix("_")
 
 
 def _input(arg: Json, spec: Json, graph: Json) -> Input:

@@ -26,7 +26,7 @@ from assay.lower.frontends.torch_export.operators import (
     windows,
 )
 from assay.lower.frontends.torch_export.operators.views import COPIES, VIEWS, ViewRule
-from assay.lower.frontends.torch_export.signature import is_in_place
+from assay.lower.frontends.torch_export.signature import UNCHANGING, is_in_place
 from assay.semantics.errors import Unsupported
 
 Rule = AtenRule | ViewRule
@@ -107,7 +107,7 @@ def rule_of(target: str) -> tuple[Rule, str, str, bool]:
     table = RULES.get(place, {})
     in_place = place == "torch.ops.aten" and is_in_place(target)
     name = name[:-1] if in_place else name
-    in_place = in_place and name != "detach"  # which changes nothing but gradients
+    in_place = in_place and name not in UNCHANGING
     if name in table and overload != "out" and not (in_place and isinstance(table[name], ViewRule)):
         return table[name], name, overload, in_place
     why = next((f": {w}" for names, w in UNREAD.items() if name in names), "")

@@ -309,7 +309,7 @@ def clone(node: AtenNode) -> Expr:
 
 def dropout(node: AtenNode) -> Expr:
     """The operand: what is exported for inference drops nothing."""
-    if node.flag("train", node.flag("training")):
+    if node.flag("train", node.flag("training")) and node.number("p", 1) != 0:
         raise node.unsupported("train = True, which draws random numbers,")
     return node.tensor("input" if "input" in node.args else "self")
 

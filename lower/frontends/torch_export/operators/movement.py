@@ -267,12 +267,17 @@ def linspace(node: AtenNode) -> Expr:
     of = node.dtype(FLOAT32)
     if not of.is_float or steps < 2:
         raise node.unsupported(f"{steps} steps of {of}")
+    return spaced(node, float(start), float(end), steps, of)
+
+
+def spaced(node: AtenNode, start: float, end: float, steps: int, of: DType) -> Expr:
+    """The same of numbers, two of them at least."""
     work = of if of.bits >= 32 else FLOAT32
     line = node.line(steps, work)
-    by = node.call("divide", node.call("subtract", node.as_tensor(float(end), work), float(start)), steps - 1)
-    up = node.call("add", node.call("multiply", line, by), float(start))
+    by = node.call("divide", node.call("subtract", node.as_tensor(end, work), start), steps - 1)
+    up = node.call("add", node.call("multiply", line, by), start)
     left = node.call("subtract", node.constant(steps - 1, work), line)
-    down = node.call("subtract", node.as_tensor(float(end), work), node.call("multiply", by, left))
+    down = node.call("subtract", node.as_tensor(end, work), node.call("multiply", by, left))
     return node.cast(node.call("where", node.call("less", line, steps // 2), up, down), of)
 
 

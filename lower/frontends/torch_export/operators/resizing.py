@@ -158,13 +158,13 @@ def interpolated(rank: int, taps: Callable[[ResizedAxis], tuple[Term, Term]], ne
         for axis in axes(node, rank, node.flag("align_corners")):
             places, weights = taps(axis)
             parts = node.call("take", x, places.cast(INT64).expr, axis=axis.number, near=0.0 if axis.keeps else near)
-            x = summed(node, parts, weights, axis)
+            x = weighed_sum(node, parts, weights, axis)
         return node.cast(x, of)
 
     return rule
 
 
-def summed(node: AtenNode, parts: Expr, weights: Term, axis: ResizedAxis, inside: Term | None = None) -> Expr:
+def weighed_sum(node: AtenNode, parts: Expr, weights: Term, axis: ResizedAxis, inside: Term | None = None) -> Expr:
     """The sum of the elements of a resized axis, which are along the axis behind it, by their weights [to, taps]; some
     may take no part."""
     of = aten_type(parts)
@@ -202,7 +202,7 @@ def antialiased(taps: int, filtered: Callable[[Term], Term], near: float) -> Ate
             weights = weights / weights.sum(1, keep=True)
             at = places.at_most(size - 1).cast(INT64).expr
             parts = node.call("take", x, at, axis=axis.number, near=near)
-            x = summed(node, parts, weights, axis, inside)
+            x = weighed_sum(node, parts, weights, axis, inside)
         return x
 
     return rule

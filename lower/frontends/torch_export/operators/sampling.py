@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.composed import term
+from assay.lower.frontends.torch_export.operators.movement import spaced
 from assay.semantics.composed.sampling import (
     Reads,
     around,
@@ -20,6 +21,7 @@ from assay.semantics.composed.sampling import (
 )
 from assay.semantics.composed.terms import Term, amount_of
 from assay.semantics.graph import Expr
+from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, provably_equal
 
 MODES = ("linear", "nearest", "cubic")
@@ -51,6 +53,26 @@ def grid_sampler(node: AtenNode) -> Expr:
     return node.cast(channels_first(found).expr, x.dtype)
 
 
+def affine_grid(node: AtenNode) -> Expr:
+    """The coordinates of the points of a grid, from -1 to 1 along each axis, that of the last axis first, and 1: moved
+    by matrices. Without `align_corners` the ends are the edges of the elements."""
+    theta, (images, _, *spatial) = node.tensor("theta"), node.wholes("size")
+    of, rank = aten_type(theta), len(spatial)
+    if rank not in (2, 3) or of.shape[1:] != (rank, rank + 1) or 0 in spatial:
+        raise node.wrong(f"theta is {of}, size is {node.get('size')}; [N, {rank}, {rank + 1}] is wanted")
+    parts = []
+    for axis, size in reversed(list(enumerate(spatial))):
+        line = spaced(node, -1.0, 1.0, size, of.dtype) if size > 1 else node.constant([0], of.dtype)
+        if not node.flag("align_corners"):
+            line = node.call("divide", node.call("multiply", line, size - 1), size)
+        parts.append(node.stretched(node.along(line, axis, rank), *spatial))
+    parts.append(node.full(spatial, 1, of.dtype))
+    count = product(spatial)
+    base = node.call("concat", *(node.shaped(p, count, 1) for p in parts), axis=1)
+    moved = node.call("matmul", base, node.permuted(theta, (0, 2, 1)))
+    return node.shaped(moved, images, *spatial, rank)
+
+
 def _word(node: AtenNode, name: str, words: tuple[str, ...]) -> str:
     number = node.whole(name)
     if not 0 <= number < len(words):
@@ -73,6 +95,7 @@ def _reads(at: Term, size: Dim, kind: str, padding: str, aligned: bool) -> Reads
 
 
 TABLE: dict[str, AtenRule] = {
+    "affine_grid_generator": affine_grid,
     "grid_sampler": grid_sampler,
     "grid_sampler_2d": grid_sampler,
     "grid_sampler_3d": grid_sampler,

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from assay.lower.frontends.torch_export.cells import TensorCell
 from assay.lower.frontends.torch_export.node import AtenNode, aten_type
+from assay.lower.frontends.torch_export.operators.elementwise import dropout
+from assay.lower.frontends.torch_export.signature import DROPOUTS
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import ceil_div, product
@@ -39,7 +41,7 @@ class ViewRule:
 
     def shared(self, given: Mapping[str, Any]) -> TensorCell | None:
         """The operand whose memory the results are a part of: of a list its only tensor; None if there are more."""
-        found = given[self.operand]
+        found = given.get(self.operand, given.get("self"))  # which it is for all that are in place
         alone = found[0] if isinstance(found, list) and len(found) == 1 else found
         return alone if isinstance(alone, TensorCell) else None
 
@@ -369,13 +371,6 @@ def to(node: AtenNode, x: Expr) -> list[Expr]:
     return [node.cast(x, node.dtype(aten_type(x).dtype))]
 
 
-def undropped(node: AtenNode, x: Expr) -> list[Expr]:
-    """The operand itself: what is exported for inference drops nothing."""
-    if node.flag("train", node.flag("training")) and node.number("p") != 0:
-        raise node.unsupported("train = True, which draws random numbers,")
-    return [x]
-
-
 # --- by places
 
 
@@ -488,7 +483,7 @@ VIEWS: dict[str, ViewRule] = {
     "unfold": ViewRule(unfold, _unfold_back),
     "as_strided": StridedRule(as_strided, _strided_back),
     "positive": _IDENTITY,
-    **dict.fromkeys(("dropout", "alpha_dropout", "feature_dropout"), ViewRule(undropped, _same, operand="input")),
+    **dict.fromkeys(DROPOUTS, ViewRule(lambda node, x: [dropout(node)], _same, operand="input")),
     "contiguous": ViewRule(lambda node, x: [x], _same, sure=_in_order),
     "to": ViewRule(to, _same, sure=_not_asked),
     "type_as": ViewRule(to, _same, sure=_not_asked),

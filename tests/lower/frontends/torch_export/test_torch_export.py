@@ -366,6 +366,46 @@ def test_linear_resizing_by_hand() -> None:
         resized(False, 5, "float16")
 
 
+@pytest.mark.parametrize("train", [False, True])
+def test_a_dropout_in_place_writes_nothing_in_inference(train: bool) -> None:
+    def dropped(program: dict[str, Any], name: str) -> None:
+        (node,) = (n for n in graph_of(program)["nodes"] if n["target"] == "torch.ops.aten.gelu.default")
+        node["target"] = f"torch.ops.aten.{name}.default"
+        node["inputs"] = node["inputs"][:1]
+        if name == "dropout_":
+            node["inputs"] += [
+                {"name": "p", "arg": {"as_float": 0.5}, "kind": 1},
+                {"name": "train", "arg": {"as_bool": train}, "kind": 1},
+            ]
+
+    data = changed(partial(dropped, name="dropout_"), "mlp")
+    if train:
+        with pytest.raises(Unsupported, match="draws random numbers"):
+            parse_torch_export(data)
+        return
+    assert repr(parse_torch_export(data)) == repr(parse_torch_export(changed(partial(dropped, name="alias"), "mlp")))
+
+
+def test_containers_that_somebody_has_told_pytorch_of_are_tuples_in_a_plain_program() -> None:
+    """A process that has not imported a library does not know what its models give."""
+
+    def told(program: dict[str, Any]) -> None:
+        signature = program["graph_module"]["module_call_graph"][0]["signature"]
+        version, tree = json.loads(signature["out_spec"])
+        tree.update(type="a.library.Output", context='["first"]')
+        signature["out_spec"] = json.dumps([version, tree])
+
+    def spec(data: bytes) -> Any:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            (name,) = (n for n in file.namelist() if n.endswith("models/model.json"))
+            signature = json.loads(file.read(name))["graph_module"]["module_call_graph"][0]["signature"]
+            return json.loads(signature["in_spec"]), json.loads(signature["out_spec"])
+
+    data = changed(told, "dyn")
+    _, plain = plain_program(data)
+    assert spec(plain) == spec(changed(lambda program: None, "dyn")) != spec(data)
+
+
 # --- tables -------------------------------------------------------------------------------------------------------
 
 

@@ -136,6 +136,24 @@ def test_programs_of_given_sizes_are_those_of_symbols(path: Path) -> None:
             np.testing.assert_array_equal(run(read, inputs)[name], wanted)
 
 
+def test_an_affine_grid_may_be_rounded_on_its_way() -> None:
+    """ATen counts from -1 to 1 and makes that narrower, where PyTorch's decomposition counts in the narrower range."""
+    theta, builder = var("theta", TensorType((1, 2, 3), F)), HloBuilder()
+    args = {"theta": theta, "size": [1, 1, 2, 4], "align_corners": False}
+    body = ATEN["affine_grid_generator"](AtenNode(builder, "affine", "default", args))
+    assert isinstance(body, Expr)
+    module = Module({"main": function([theta], builder.around(body, builder.scope))})
+    given = {"theta": np.float32([[[1, 0, 0], [0, 2, 10]]])}
+    (y,) = run(module, given).values()
+    x = np.float32([-0.75, -0.25, 0.25, 0.75])
+    right = np.stack([np.stack([x, np.full(4, at)], axis=1) for at in (9, 11)])[None]
+    np.testing.assert_allclose(y, right, atol=3e-7)
+    (name,) = Oracle(module).expected(given).possible
+    for off, outcome in ((0.0, "right"), (6e-8, "right"), (1e-5, "wrong")):
+        found = (right + np.float32([off, 0])).astype(np.float32)
+        assert Oracle(module).judge(given, {name: found}).outcome == outcome
+
+
 SIZE = "Symbol('s7', positive=True, integer=True)"
 
 
