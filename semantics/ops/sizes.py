@@ -6,7 +6,7 @@ rules that ask say which dim to write instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from assay.semantics import scalar
@@ -76,13 +76,29 @@ def missing_dim(shape: Sequence[scalar.Dim], known: Sequence[scalar.Dim]) -> sca
     return floor_div(total, divisor)
 
 
+def factors(dim: scalar.Dim) -> Iterator[scalar.Dim]:
+    """What a dim is a product of; the dim itself, where it is none."""
+    waiting = [scalar.simplify(dim)]
+    while waiting:
+        part = waiting.pop()
+        form = None if isinstance(part, int) else scalar.linear(part)
+        if form is not None and not form.constant and len(form.terms) == 1:
+            ((part, count),) = form.terms.items()
+            if count != 1:
+                yield count
+        if isinstance(part, scalar.Apply) and part.op == "mul":
+            waiting += reversed(part.args)
+        else:
+            yield part
+
+
 def without_common(
     shape: Sequence[scalar.Dim], known: Sequence[scalar.Dim]
 ) -> tuple[list[scalar.Dim], list[scalar.Dim]]:
-    """The dims of both, in their order, but for those that stand on both sides."""
-    left: list[scalar.Dim] = list(map(scalar.simplify, shape))
+    """The factors of the dims of both, in their order, but for those that stand on both sides."""
+    left: list[scalar.Dim] = [f for d in shape for f in factors(d)]
     rest: list[scalar.Dim] = []
-    for d in map(scalar.simplify, known):
+    for d in (f for e in known for f in factors(e)):
         same = next((i for i, e in enumerate(left) if scalar.provably_equal(d, e)), None)
         if same is None:
             rest.append(d)
