@@ -123,11 +123,11 @@ def windows(x: Any, size: Sequence[int], strides: Sequence[int], dilation: Seque
 def widen(y: Any, terms: Callable[[], Sequence[Any]], *, roundings: int = 0, absolute: Any = 0.0) -> Any:
     """`y`, which a correct implementation may also compute as a sum that has other `terms`, in any order.
 
-    An array stays as it is. Intervals grow by `absolute`, and by the sum of the terms' magnitudes times the error of
-    `roundings` (default: the number of terms) and `SLACK` more. So formulas that are equal over the reals, such as a
-    batch norm folded to x * s + t, are all correct.
+    An array stays as it is, and so do whole numbers, of which no sum is rounded. Intervals grow by `absolute`, and by
+    the sum of the terms' magnitudes times the error of `roundings` (default: the number of terms) and `SLACK` more. So
+    formulas that are equal over the reals, such as a batch norm folded to x * s + t, are all correct.
     """
-    if not isinstance(y, Bounded):
+    if not isinstance(y, Bounded) or not y.of.is_float:
         return y
     with np.errstate(all="ignore"):
         total: Any = absolute

@@ -79,6 +79,9 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
         ends = [u.attrs.get(end) for end in ("min", "max")]
         limits = (float(dtype(x.dtype).min), float(dtype(x.dtype).max))
         bounds += [np.asarray(e if g is None else g).astype(x.dtype) for g, e in zip(ends, limits, strict=True)]
+        # or infinities, as it is written where a version of ONNX takes none for one that is left out
+        beyond = [np.asarray(e).astype(x.dtype) for g, e in zip(ends, (-np.inf, np.inf), strict=True) if g is None]
+        bounds += [e for e in beyond if not np.isnan(e)]
     given = [u.ends(i) for i in range(len(u.operands))]
     wide = [b.astype(np.float64) for b in bounds[len(given) - 1 :]]
     met = [*given[1:], *zip(wide, wide, strict=True)]

@@ -99,6 +99,8 @@ def test_not_a_number_in_a_maximum() -> None:
     assert admitted(opened("maximum", f(NAN, 1, 5), f(1, NAN, 4)), f(1, 2, 4)) == [True, False, False]
     assert admitted(opened("clip", f(NAN, 1), min=0.0, max=6.0), f(6, 0)) == [True, False]
     assert admitted(opened("clip", f(NAN, 1), min=0.0, max=6.0), f(3, 0)) == [False, False]
+    one_end = opened("clip", f(NAN, NAN, NAN, 1), min=None, max=1.0)
+    assert admitted(one_end, f(-INF, np.finfo(F).min, INF, -INF)) == [True, True, False, False], "one end is left out"
     assert admitted(opened("nn.relu", f(NAN, 1)), f(0, 0)) == [True, False]
     scattered = opened("scatter_nd", f(NAN, 1, 1), np.array([[0], [1], [2]]), f(1, NAN, 5), reduction="max")
     assert admitted(scattered, f(1, 1, 1)) == [True, True, False] and admitted(scattered, f(2, 2, 5)) == [False] * 3
