@@ -1,7 +1,7 @@
 """TopK of uint8 is signed.
 
-TopK: 'then the k largest elements are returned'. 255 is read as -1. MaxPool of 200 and 3 is 3 too; ReduceMax and Max
-are right.
+TopK: 'then the k largest elements are returned'. 255 is read as -1. Clip of 255 to 0 and 1 is 0, and MaxPool of 200
+and 3 is 3; ReduceMax and Max are right.
 """
 
 import numpy as np
