@@ -99,9 +99,7 @@ def test_not_a_number_in_a_maximum() -> None:
     assert admitted(opened("maximum", f(NAN, 1, 5), f(1, NAN, 4)), f(1, 2, 4)) == [True, False, False]
     assert admitted(opened("clip", f(NAN, 1), min=0.0, max=6.0), f(6, 0)) == [True, False]
     assert admitted(opened("clip", f(NAN, 1), min=0.0, max=6.0), f(3, 0)) == [False, False]
-    below = opened(
-        "clip", f(NAN, 1), max=6.0
-    )  # kept by a campaign: a bound that is left out may be written as infinite
+    below = opened("clip", f(NAN, 1), max=6.0)  # kept by a campaign: what is left out may be written as infinite
     for bound, may in ((-INF, True), (float(np.finfo(F).min), True), (6, True), (INF, False), (0, False)):
         assert admitted(below, f(bound, 1)) == [may, False], bound
     assert admitted(opened("nn.relu", f(NAN, 1)), f(0, 0)) == [True, False]

@@ -1,6 +1,7 @@
 """Pow of -2 and 3 is NaN.
 
-Pow: 'the function `f(x) = x^exponent`, is applied to the data tensor elementwise', and (-2)^3 is -8.
+Pow: 'the function `f(x) = x^exponent`, is applied to the data tensor elementwise', and (-2)^3 is -8. That of
+1 and an infinity is NaN too, and 1 is right (IEEE 754, 9.2.1).
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 BitShift: 'If Y is negative, or is greater than or equal to the number of bits of T, then the result is whatever the
 sign bit extension alone produces: -1 for a right shift on a negative X, where the fill is a sign bit of 1, and 0 in
-every other case'.
+every other case'. With AVX-512 instructions it is right.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Div of 0 by itself is 1.
 
-Div: 'Performs element-wise binary division'. 0 / 0 is no number (IEEE 754, 7.2).
+Div: 'Performs element-wise binary division'. 0 / 0 is no number (IEEE 754, 7.2). Infinity less itself is
+none either, nor is Mod of 0 by itself, and both are 0 here.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Div of a float16 by itself is not 1.
 
 Div: 'Performs element-wise binary division'. What is given is the product with the reciprocal, rounded twice.
+So is it of float32: 0.37719065 by itself is 0.9999999.
 """
 
 import tempfile

@@ -169,6 +169,7 @@ def test_widening_counts_roundings_and_terms() -> None:
         found = widen(y, lambda: (term,), **given)
         assert found.radius == pytest.approx([gamma(count + 8, FLOAT32) * 2.5, 0])
     assert widen(y, lambda: (), absolute=0.25).radius.tolist() == [0.25, 0]
+    assert widen(b([3.0], 4.0, INT64), lambda: (np.array([9]),)).radius.tolist() == [4], "whole numbers are not rounded"
     assert cut_at_zero(np.array([-1.0])).tolist() == [-1] and cut_at_zero(b([0.1], 0.5)).interval()[0][0] == 0
 
 

@@ -1,0 +1,42 @@
+"""Cosh of 89 is infinite.
+
+Cosh: 'Calculates the hyperbolic cosine of the given input tensor element-wise', which is half of an exponential that
+overflows. So is Sinh of 89.
+"""
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1] x) => (float[1] y) {
+    y = Cosh(x)
+}
+"""
+INPUTS = {"x": np.array([89], np.float32)}
+RIGHT = np.array([2.2448064e38], np.float32)
+WITHIN = 1e-6
+"""Some units in the last place."""
+
+
+def given():
+    import iree.compiler
+    import iree.runtime
+    from iree.compiler.extras import onnx_importer
+
+    with iree.compiler.ir.Context() as context:
+        info = onnx_importer.ModelInfo(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(MODEL)))
+        module = info.create_module(context=context).operation
+        onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+        text = module.get_asm()
+    program = iree.compiler.compile_str(
+        text, target_backends=["llvm-cpu"], extra_args=["--iree-llvmcpu-target-cpu=host"]
+    )
+    machine = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
+    machine.add_vm_module(iree.runtime.VmModule.copy_buffer(machine.instance, program))
+    return np.array(machine.modules.module["g"](*INPUTS.values()))
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())
