@@ -188,7 +188,8 @@ def lost(task: Task, number: int, why: str, detail: str) -> list[ExampleReport]:
 def simplest(
     of: Target, recipe: Recipe, case: FuzzCase, result: Result, seconds: float
 ) -> tuple[tuple[int, ...], Result]:
-    """The choices of a simpler example of which the same came, and what came of it."""
+    """The choices of a simpler example of which the same came, and what came of it. Who fails only now and then may do
+    so no more when the last one is asked again; what it did before stands then."""
     stop = time.monotonic() + seconds
     best = result
 
@@ -207,7 +208,11 @@ def simplest(
         return simpler.picks
 
     picks = tuple(reduce_picks(case.picks, still))
-    return picks, judged(of, (last := again(recipe, picks)).program, last.inputs) if best is not result else result
+    if best is result:
+        return picks, result
+    last = again(recipe, picks)
+    found = judged(of, last.program, last.inputs)
+    return picks, found if found.failed else best
 
 
 def reduced_failure(

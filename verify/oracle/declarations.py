@@ -107,14 +107,15 @@ def is_subnormal(array: Any) -> Any:
     return (size > 0) & (size < of.smallest_normal) if of.is_float else np.zeros(size.shape, bool)
 
 
-def open_subnormals(x: Bounded, more: float = 0.0) -> Bounded:
-    """Intervals that hold zero too where they hold subnormal numbers; `more` is what flushing within may add."""
+def open_subnormals(x: Bounded, more: float = 0.0, dips: Any = False) -> Bounded:
+    """Intervals that hold zero too where they hold subnormal numbers, or where `dips`; `more` is what flushing within
+    may add."""
     if not x.of.is_float:
         return x
     radius = np.where(np.isfinite(x.value), x.radius + more, x.radius)
     low, high = x.value - radius, x.value + radius
     least = x.of.smallest_normal
-    touched = np.isfinite(radius) & (low < least) & (high > -least) & ~((low == 0) & (high == 0))
+    touched = np.isfinite(radius) & ((low < least) & (high > -least) | dips) & ~((low == 0) & (high == 0))
     if not touched.any():
         return x if more == 0 else Bounded(x.value, radius, x.of)
     low, high = np.where(touched, np.minimum(low, 0.0), low), np.where(touched, np.maximum(high, 0.0), high)

@@ -58,6 +58,23 @@ def places(module: Module, tensors: Mapping[str, Expr]) -> Places:
     return found
 
 
+PRODUCTS = frozenset({"prod", "cumprod", "scatter_nd"})
+"""Operators whose results are products of many, one after another."""
+
+
+def computes(op: Operator | None, attrs: Mapping[str, Any]) -> bool:
+    """Whether an operator does more than move elements, as a scatter with a reduction does."""
+    return op is None or op.family not in MOVES or attrs.get("reduction", "none") != "none"
+
+
+def products_dip(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], result: Bounded) -> Any:
+    """Where a partial product, in some order, may be subnormal and become zero, and the whole with it."""
+    if attrs.get("reduction", "mul") != "mul":
+        return False
+    sizes = [np.minimum(np.maximum(np.abs(a.value) - a.radius, 0), 1) if isinstance(a, Bounded) else a for a in args]
+    return op.value(attrs, *sizes) < result.of.smallest_normal
+
+
 @dataclass
 class BoundedRun:
     """`run` gives what M9 allows for the outputs. A tensor among `theirs` is judged where it is made, on the operands
@@ -105,13 +122,14 @@ class BoundedRun:
         op, given = found if found is not None else (None, {})
         args = self.inside.read(node, args)
         used: Sequence[Value] = args
-        if self.flushing and (op is None or op.family not in MOVES):
+        flushing = self.flushing and computes(op, given)
+        if flushing:
             used = [open_subnormals(a) if isinstance(a, Bounded) else a for a in args]
         self.mixed |= mixes(op, used)
         if self.follows is not None:
             used = self.follows.operands(node, op, used)
         result = self.kept.apply(op, given, used, ordinary) if self.accepts.holds else ordinary(*used)
-        if self.flushing and (op is None or op.family not in MOVES):
+        if flushing:
             result = self.opened(op, given, args, result)
         result = loosened(self.accepts, op, given, args, result)
         result, within = self.inside.made(node, op, given, used, result)
@@ -172,10 +190,15 @@ class BoundedRun:
             result = Bounded.exact(result)
         if not isinstance(result, Bounded):
             return result
-        terms = TERMS[op.name](attrs, args) if op is not None and op.name in TERMS else 0
-        if op is not None and op.family == "normalization":
+        if op is None or not result.of.is_float:
+            return open_subnormals(result)
+        terms = TERMS[op.name](attrs, args) if op.name in TERMS else 0
+        if op.family == "normalization":
             terms = int(result.size)
-        return open_subnormals(result, result.of.smallest_normal * terms if result.of.is_float else 0.0)
+        if op.name == "cumsum" or attrs.get("reduction") == "add":
+            terms = int(args[-1].size) + 1
+        dips = products_dip(op, attrs, args, result) if op.name in PRODUCTS else False
+        return open_subnormals(result, result.of.smallest_normal * terms, dips)
 
 
 @dataclass

@@ -21,8 +21,8 @@ from assay.verify.fuzz.cases import SWITCHES, Recipe, again, campaign_example
 from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import Result, judged, target, target_names
-from assay.verify.fuzz.worker import ExampleReport, Task, judge_examples, merged_report
-from tests.verify.fuzz.fuzz_targets import Off, deadly, greedy, operators
+from assay.verify.fuzz.worker import ExampleReport, Task, judge_examples, merged_report, simplest
+from tests.verify.fuzz.fuzz_targets import Fickle, Off, deadly, greedy, operators
 
 SMALL = Recipe(("add", "nn.softmax", "multiply", "concat"), 8, ("branches", "names"))
 
@@ -118,6 +118,14 @@ def test_targets_judge(name: str) -> None:
     assert sum(report.kinds.values()) == count
     assert report.kinds["right"] >= count // 2
     assert not report.failures, [(f.result, f.number) for f in report.failures]
+
+
+def test_who_fails_once_is_kept_as_it_failed() -> None:
+    """A campaign ended with a crash of ours where the simplest example was refused when it was asked again."""
+    recipe = Recipe()
+    case = campaign_example(recipe, 0, 3)
+    picks, result = simplest(Fickle(), recipe, case, Result("wrong", "graph"), 5.0)
+    assert len(picks) < len(case.picks) and result == Result("wrong", "graph")
 
 
 def test_what_is_raised_is_a_crash() -> None:

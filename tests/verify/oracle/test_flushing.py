@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import onnx.parser
 import pytest
 
+from assay.interp import graph
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.graph import call, function, var
 from assay.semantics.module import Module
@@ -176,3 +177,34 @@ def test_what_an_operator_made_of_a_flushed_number_is_not_known_to_the_next() ->
         assert flushing.judge(inputs, given).outcome == allowed
         assert keeping.judge(inputs, given).outcome == ("right" if first == -1 else "wrong")
     assert flushing.judge(inputs, {"y": np.array([-0.0, -1], np.float32)}).outcome == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands", "attrs", "zeroed", "beyond"),
+    [
+        ("scatter_nd", (1e10, 2.9e-39), {"reduction": "mul"}, 0, 3e-29),
+        ("scatter_nd", (3, 1, 2, 2.9e-39), {"reduction": "mul"}, 0, 2e-38),
+        ("scatter_nd", (1, 1e-20, 1e-20, 1e20), {"reduction": "mul"}, 0, -1e-20),
+        ("scatter_nd", (3e-39, 1.17e-38), {"reduction": "add"}, 0, 1e-37),
+        ("scatter_nd", (1.2e-38, -1.3e-38, 1.2e-38), {"reduction": "add"}, 1.2e-38, 1e-37),
+        ("prod", (1e-20, 1e-20, 1e20), {"axis": (0,), "keepdims": True}, 0, -1e-20),
+        ("cumprod", (1e-20, 1e-20, 1e20), {"axis": 0}, 0, -1e-20),
+        ("cumsum", (1.2e-38, -1.3e-38, 1.2e-38), {"axis": 0}, 1.2e-38, 1e-37),
+    ],
+)
+def test_what_is_added_up_or_multiplied_on_the_way_may_be_zero_too(
+    operator: str, operands: Sequence[float], attrs: dict[str, Any], zeroed: float, beyond: float
+) -> None:
+    """Kept by a campaign: ScatterND that multiplies by a subnormal number, by OpenCV; it was taken for a movement."""
+    given = np.array(operands, F)
+    inputs = {"x": given}
+    if operator == "scatter_nd":
+        inputs = {"x": given[:1], "i": np.zeros((len(given) - 1, 1), np.int64), "u": given[1:]}
+    of = [var(name, TensorType(a.shape, DTYPES[a.dtype.name])) for name, a in inputs.items()]
+    module = Module({"main": replace(function(of, call(operator, *of, **attrs)), attrs={"outputs": ("y",)})})
+    right = np.asarray(graph.run(module, inputs)["y"])
+    flushing, keeping = Oracle(module, accepts=Accepts(flushes=True)), Oracle(module)
+    for last, outcomes in ((right[-1], ("right",)), (zeroed, ("right", "undecided")), (beyond, ("wrong",))):
+        y = np.append(right[:-1], F(last))
+        assert flushing.judge(inputs, {"y": y}).outcome in outcomes
+        assert keeping.judge(inputs, {"y": y}).outcome == ("right" if last == right[-1] else "wrong")
