@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bounding.model import has_infinity
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.left_open import Array, Fields, Flags, Opening, OperatorUse
 from assay.semantics.left_open.order import same_elements
@@ -79,6 +80,8 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
         ends = [u.attrs.get(end) for end in ("min", "max")]
         limits = (float(dtype(x.dtype).min), float(dtype(x.dtype).max))
         bounds += [np.asarray(e if g is None else g).astype(x.dtype) for g, e in zip(ends, limits, strict=True)]
+        if has_infinity(dtype(x.dtype)):  # where there is no bound, our exports write an infinity
+            bounds += [np.asarray(s * np.inf).astype(x.dtype) for g, s in zip(ends, (-1, 1), strict=True) if g is None]
     given = [u.ends(i) for i in range(len(u.operands))]
     wide = [b.astype(np.float64) for b in bounds[len(given) - 1 :]]
     met = [*given[1:], *zip(wide, wide, strict=True)]

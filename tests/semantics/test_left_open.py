@@ -99,6 +99,9 @@ def test_not_a_number_in_a_maximum() -> None:
     assert admitted(opened("maximum", f(NAN, 1, 5), f(1, NAN, 4)), f(1, 2, 4)) == [True, False, False]
     assert admitted(opened("clip", f(NAN, 1), min=0.0, max=6.0), f(6, 0)) == [True, False]
     assert admitted(opened("clip", f(NAN, 1), min=0.0, max=6.0), f(3, 0)) == [False, False]
+    unbounded = opened("clip", f(NAN, NAN, NAN, NAN, 1))
+    assert admitted(unbounded, f(-INF, INF, np.finfo(F).max, 3, INF)) == [True, True, True, False, False]
+    assert admitted(opened("clip", f(NAN, NAN, NAN), max=6.0), f(-INF, 6, INF)) == [True, True, False]
     assert admitted(opened("nn.relu", f(NAN, 1)), f(0, 0)) == [True, False]
     scattered = opened("scatter_nd", f(NAN, 1, 1), np.array([[0], [1], [2]]), f(1, NAN, 5), reduction="max")
     assert admitted(scattered, f(1, 1, 1)) == [True, True, False] and admitted(scattered, f(2, 2, 5)) == [False] * 3
