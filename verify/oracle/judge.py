@@ -108,6 +108,7 @@ class Oracle:
         if verdict.outcome != "wrong" or self.accepts.within:
             return verdict
         rebased = {} if self.accepts.flushes else rebased
+        told = verdict
         for accepts, said in self._other_rights():
             oracle = Oracle(self.module, self.tensors, self.seed, accepts, self.makers, self.nodes)
             if not accepts.holds and oracle._is_wrong_too(inputs, theirs, rebased):
@@ -115,7 +116,9 @@ class Oracle:
             found = oracle.judge(inputs, outputs, intermediates)
             if found.outcome in ("right", "open", "undecided"):
                 return replace(found, detail=f"{found.detail}; {said}")
-        return verdict
+            if accepts.holds and verdict.culprit not in (None, found.culprit):
+                told = replace(found, detail=f"{found.detail}; {said}")  # what was named is right so, and is not named
+        return told
 
     def _with_zeros(
         self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array], strict: Verdict,

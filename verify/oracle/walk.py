@@ -176,8 +176,8 @@ class BoundedRun:
         terms = TERMS[op.name](attrs, args) if op is not None and op.name in TERMS else 0
         if op is not None and op.family == "normalization":
             terms = int(result.size)
-        if attrs.get("reduction") == "add":  # of scatter_nd: all updates may meet
-            terms = int(np.size(args[2])) + 1
+        if attrs.get("reduction") == "add" or (op is not None and op.name == "cumsum"):  # all may meet in one element
+            terms = int(np.size(args[-1])) + 1
         made = open_subnormals(result, result.of.smallest_normal * terms if result.of.is_float else 0.0)
         least = least_partial_product(op, attrs, args) if made.of.is_float else None
         return made if least is None else holding_zero(made, least < made.of.smallest_normal)

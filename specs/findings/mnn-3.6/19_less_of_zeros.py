@@ -1,7 +1,7 @@
 """Less of -0 and 0 is true, and of -2 and -1 false.
 
 Less: 'Returns the tensor resulted from performing the `less` logical operation elementwise'. The zeros are equal
-(IEEE 754, 5.11). What is compared are the bits, as whole numbers.
+(IEEE 754, 5.11). What is compared are the bits, as whole numbers; so NaN equals itself.
 """
 
 import tempfile

@@ -1,7 +1,7 @@
 """Abs of uint8 ends the process with SIGSEGV.
 
-Abs: 'y = abs(x), is applied to the tensor elementwise'. Clip, Div, Min and Mul of uint8 or int8 do the same. Nothing
-lets an operator end the program that runs the model.
+Abs: 'y = abs(x), is applied to the tensor elementwise'. Clip, Div, Min, Mul, Neg and Sub of uint8 or
+int8 do the same. Nothing lets an operator end the program that runs the model.
 """
 
 import subprocess

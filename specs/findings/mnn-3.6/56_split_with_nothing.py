@@ -1,6 +1,7 @@
 """Split with a part of no elements gives what stood in memory.
 
-Split: 'Values should be >= 0'. The first part has both elements, and the second one none.
+Split: 'Values should be >= 0'. The first part has both elements, and the second one none. Where another
+operator reads the part that has elements, it may end the process with SIGSEGV.
 """
 
 import tempfile

@@ -1,7 +1,8 @@
 """The result of a Squeeze is what a Neg makes of it, of the shape before it, where both are results.
 
 Squeeze: 'Remove single-dimensional entries from the shape of a tensor'. The numbers are those of the operand; with a
-Relu in place of Neg likewise. It seems that the converter changes the order of the two.
+Relu in place of Neg likewise, or a Reshape in place of Squeeze. It seems that the converter changes the order of the
+two.
 """
 
 import tempfile

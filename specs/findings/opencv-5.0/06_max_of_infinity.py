@@ -1,6 +1,7 @@
 """ReduceMax of -inf is the least finite number.
 
-ReduceMax: 'along the provided axes'; -inf is the only value. MaxPool is right.
+ReduceMax: 'along the provided axes'; -inf is the only value. MaxPool gives the same of a
+window of which a part is padding, and is right elsewhere.
 """
 
 import numpy as np

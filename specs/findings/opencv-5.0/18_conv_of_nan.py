@@ -1,7 +1,7 @@
 """Conv of NaN is the greatest finite number.
 
 Conv: 'The convolution operator consumes an input tensor and a filter, and computes the output'. The product of NaN is
-NaN.
+NaN. Infinity becomes the greatest finite number too.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """GreaterOrEqual of NaN and 1 is true.
 
 GreaterOrEqual: 'Returns the tensor resulted from performing the `greater_equal` logical operation'. NaN is not equal
-to 1 and not greater; it seems to be taken for not (x < z).
+to 1 and not greater; it seems to be taken for not (x < z). Greater of what has a NaN is true too.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Div of int32 by a constant is computed in float.
 
 Div: 'For integer inputs, the result is computed using truncating division (rounding toward zero)'. Above 2^24 float
-has not all whole numbers. A BitShift of uint32 to the right is computed so too.
+has not all whole numbers. Div by what is no constant is computed so too, and a BitShift of uint32 to the right.
 """
 
 import numpy as np

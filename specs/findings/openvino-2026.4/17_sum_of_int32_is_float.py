@@ -1,7 +1,7 @@
 """ReduceSum of int32 is computed in float.
 
 ReduceSum: 'elements along the provided axes'. The sum of one element is the element. Above 2^24 float has not all
-whole numbers.
+whole numbers. ReduceMax and MatMul are computed so too.
 """
 
 import numpy as np

@@ -224,8 +224,9 @@ def test_a_partial_product_in_another_order_is_rounded_as_a_subnormal(op: str) -
         assert oracle.judge(inputs, {"y": np.array([given], F)}).outcome == outcome
 
 
-def test_a_partial_sum_of_updates_may_be_flushed() -> None:
+@pytest.mark.parametrize("op", ["scatter_nd", "cumsum"])
+def test_a_partial_sum_may_be_flushed(op: str) -> None:
     inputs = {"x": np.array([2e-38], F), "u": np.array([[-1.5e-38], [1e-37]], F)}
-    oracle = Oracle(combined("scatter_nd", "add"), accepts=Accepts(flushes=True))
+    oracle = Oracle(combined(op, "add"), accepts=Accepts(flushes=True))
     for given, outcome in ((1.05e-37, "right"), (1e-37, "right"), (2e-37, "wrong")):
         assert oracle.judge(inputs, {"y": np.array([given], F)}).outcome == outcome, given
