@@ -193,6 +193,7 @@ def combined(op: str, how: str = "mul") -> Module:
 OF: Mapping[str, Mapping[str, Any]] = {
     "prod": {"axis": (0,), "keepdims": False},
     "cumprod": {"axis": 0, "exclusive": False},
+    "cumsum": {"axis": 0, "exclusive": False},
 }
 
 
