@@ -18,8 +18,7 @@ from assay.verify.backends.protocol import ABSENT, OUTCOMES, UnreadSubject, call
 from assay.verify.border.values import to_arrays
 from assay.verify.conform.cases import NOT_JUDGED, CaseResult, ConformCase, NotJudged, Posed
 from assay.verify.judge.outcome import GRAVEST, verdict_data
-from assay.verify.judge.run import JudgeRun
-from assay.verify.judge.samples import Sample
+from assay.verify.judge.run import of_the_whole
 from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
 
 FAULT = "a fault in Assay"
@@ -84,8 +83,9 @@ class _Run:
         except Exception as wrong:  # noqa: BLE001  (as above)
             kind, detail = _why_not(wrong)
             return replace(base, reason=kind, detail=detail)
-        if verdict.outcome == "wrong" and verdict.culprit and len(posed.subject.model.graph.node) > 1:
-            return self._of_several(base, who, verdict)
+        found = of_the_whole(posed.subject, who, posed.inputs, verdict)
+        if found is not None:
+            return replace(base, verdict=found.outcome, detail=f"{found.closing()}; by itself: {verdict.detail}")
         return self._told(base, who, verdict)
 
     def _told(self, base: CaseResult, who: Backend, verdict: Verdict) -> CaseResult:
@@ -95,18 +95,6 @@ class _Run:
         if verdict.outcome == "wrong" and not self._wrong_on_original(who):
             return replace(base, reason=FORM_WRONG, detail=str(verdict))
         return _judged(base, verdict)
-
-    def _of_several(self, base: CaseResult, who: Backend, verdict: Verdict) -> CaseResult:
-        """The result where one of several operators is wrong on operands that the backend shows. These need not be what
-        it used, where it fuses: it is judged once more as `judge` does, which tells that by pieces of the model."""
-        sample = Sample("given", 0, self.posed.inputs)
-        try:
-            (found,) = JudgeRun(self.posed.subject, [sample], [who], sound_only=True, others=False).verdicts()
-        except AssayError:
-            return self._told(base, who, verdict)
-        if found.ended or found.outcome == "wrong":
-            return self._told(base, who, verdict)
-        return replace(base, verdict=found.outcome, detail=f"{found.closing()}; by itself: {verdict.detail}")
 
     def _takes_original(self, backend: Backend) -> bool:
         """Whether a backend that refuses the program takes the model of the case, of which it is another form."""

@@ -39,8 +39,9 @@ from assay.verify.backends.protocol import FATAL, OUTCOMES, Crashed
 from assay.verify.backends.registry import is_place, of_ours, require_address
 from assay.verify.evidence import Context
 from assay.verify.fuzz.onnx_names import undeclared
+from assay.verify.judge.run import of_the_whole
 from assay.verify.oracle import Oracle, Verdict, judge_backend
-from assay.verify.oracle.trial import Oracles
+from assay.verify.oracle.trial import AGAIN, BETWEEN, Oracles
 
 GOOD = ("right", "open", "undecided", "unpredictable", "unsaid", "refused")
 FAILURES = ("wrong", "implausible", "crash", "died", "late")
@@ -151,7 +152,12 @@ class BackendTarget:
         except Unsupported as wrong:
             return Result("unsaid", wrong.label, "", wrong.message)
         try:
-            return from_verdict(judge_backend(oracles.subject, self.backend, inputs, oracles=oracles))
+            verdict = judge_backend(oracles.subject, self.backend, inputs, oracles=oracles)
+            again = verdict.detail.startswith((BETWEEN, AGAIN))
+            found = None if again else of_the_whole(oracles.subject, self.backend, inputs, verdict)
+            if found is not None:
+                return Result(found.outcome, "pieces", "", f"{found.closing()}; by itself: {verdict.detail}")
+            return from_verdict(verdict)
         except AssayError as wrong:
             if wrong.label in FATAL:
                 where = wrong.key if isinstance(wrong, Crashed) else wrong.label

@@ -420,3 +420,18 @@ def _differ(one: Array, other: Array) -> bool:
         return False
     both_nan = np.isnan(one) & np.isnan(other)  # their bits are each implementation's own
     return int(np.count_nonzero((one != other) & ~both_nan)) >= DIFFERING
+
+
+def of_the_whole(
+    subject: Subject, backend: Backend, inputs: Mapping[str, Array], verdict: Verdict
+) -> BackendVerdict | None:
+    """What comes of a backend by the whole, or by pieces of it, where `verdict` calls one of several operators wrong on
+    the operands that the backend shows: these need not be what it used, where it fuses. None where that is not so, or
+    it is wrong all the same."""
+    if verdict.outcome != "wrong" or not verdict.culprit or len(subject.model.graph.node) < 2:
+        return None
+    try:
+        (found,) = JudgeRun(subject, [Sample("given", 0, inputs)], [backend], sound_only=True, others=False).verdicts()
+    except AssayError:
+        return None
+    return None if found.ended or found.outcome == "wrong" else found

@@ -32,6 +32,8 @@ Outputs: TypeAlias = Mapping[str, Any] | Trap
 
 BETWEEN = "on other inputs in between"
 """How a verdict on these begins."""
+AGAIN = "in a second run"
+"""How one on the first inputs again begins."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def _runs(
     if between is not None and others is None:
         found = Between(None, "it refuses other inputs")
     unseen += [found.unseen] if found.unseen else []
-    again = _told_of("in a second run", backend, prepared, first)
+    again = _told_of(AGAIN, backend, prepared, first)
     shown, theirs = _shown(subject, backend, prepared, first, hidden)
     yield Run("", first, outputs, theirs)
     if between is not None and others is not None:
@@ -130,7 +132,7 @@ def _runs(
         yield Run(BETWEEN, between, others, as_tensors(own))
     if isinstance(again, Trap) or not same_bits(outputs, again):
         theirs = as_tensors(call_prepared(backend.name, shown, first.inputs)) if shown is not None else {}
-        yield Run("in a second run", first, again, theirs)
+        yield Run(AGAIN, first, again, theirs)
 
 
 def _first_run(subject: Subject, backend: Backend, first: Expected) -> tuple[Prepared, Outputs]:
