@@ -13,6 +13,7 @@ from assay.lower.simplify.size_checks import SizeChecks
 from assay.semantics import graph
 from assay.semantics.errors import Trap
 from assay.semantics.graph import AssertOp
+from assay.semantics.graph.limits import declared_limits
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim, provably_equal, variables
 from assay.semantics.types import ShapeType, TensorType, Type
@@ -20,6 +21,9 @@ from assay.semantics.walk import post_order
 
 NUMBERS = (2, 3, 5, 7, 1, 4, 6, 8, 9, 10, 0)
 """What a size is tried as, the most telling first; numbers that others have come last."""
+
+LARGER = (16, 32, 64, 128)
+"""What it is tried as at last: an image that is halved again and again has to be so large."""
 
 MOST_TRIED = 20_000
 """How many partial choices are looked at."""
@@ -95,12 +99,17 @@ def fitting_sizes(
     due = [[f for f in facts if s in f.symbols and f.symbols <= set(about[: k + 1])] for k, s in enumerate(about)]
     chosen: dict[Var, int] = {}
 
+    limits = {s: (low, high) for s, low, high in declared_limits(module.main)}
+
     def numbers() -> Iterator[int]:
-        """What the next symbol is tried as."""
+        """What the next symbol is tried as: small numbers, and the least that are declared to be possible."""
         if len(chosen) < len(given):
             return iter([given[about[len(chosen)]]])
+        low, high = limits.get(about[len(chosen)], (0, None))
+        more = dict.fromkeys([*NUMBERS, *(low + n for n in NUMBERS), *LARGER])
+        some = [n for n in more if low <= n and (high is None or n <= high)]
         used = set(chosen.values())
-        return iter([*(n for n in NUMBERS if n not in used), *(n for n in NUMBERS if n in used)])
+        return iter([*(n for n in some if n not in used), *(n for n in some if n in used)])
 
     waiting = [numbers()] if about else []
     for _ in range(MOST_TRIED):

@@ -381,6 +381,19 @@ def test_same_size_is_sound(a: list[Dim], b: list[Dim], env: dict[Var, int]) -> 
     assert same_size([*a, *b], [*b, *a])
 
 
+def test_a_dim_that_is_a_product_cancels_factor_by_factor() -> None:
+    """Rows and columns of an image that were one axis; numbers among them."""
+    n, m = Var("n"), Var("m")
+    rows, columns = (n + 3) // 4, (m + 3) // 4
+    for shape, known, wanted in (
+        ([2, rows * columns, 8], [2, rows, columns], 8), ([rows * columns * 8], [columns, 4], rows * 2),
+        ([n * m * 3], [m, n], 3), ([n * 6], [n, 4], None), ([n, m], [rows], None),
+    ):  # fmt: skip
+        found = missing_dim(shape, known)
+        assert (found is None) == (wanted is None)
+        assert wanted is None or found is not None and provably_equal(found, wanted)
+
+
 @given(st.permutations([n, m, 2, 3, 4]), st.sets(st.integers(0, 4), max_size=3), ENVS)
 def test_the_missing_dim(shape: list[Dim], known: set[int], env: dict[Var, int]) -> None:
     """What is missing from dims of the shape itself can be told, even where one of them is 0 at run time."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -10,8 +12,10 @@ from onnx import parser
 from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.semantics.errors import Invalid
+from assay.semantics.graph import assert_op, call, constant, function, let, var
+from assay.semantics.module import Module
 from assay.semantics.scalar import Var
-from assay.semantics.types import symbols
+from assay.semantics.types import TensorType, symbols
 from assay.verify.api.judge import with_chosen_sizes
 from assay.verify.trials.fitting import NUMBERS, facts_of, fitting_sizes
 
@@ -69,6 +73,18 @@ def test_where_no_sizes_fit_the_dims_are_named() -> None:
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, wide]), "shape"))
     with pytest.raises(Invalid, match=r"no sizes were found.*say them with --dim, for n, m.*judge\.C1"):
         with_chosen_sizes(model, {}, {}, "far.onnx", 0)
+
+
+def test_sizes_are_as_large_as_is_declared_or_asserted() -> None:
+    """An image of 33 or more, which is halved three times to rows of at least 8."""
+    n, m = Var("n"), Var("m")
+    x = var("x", TensorType((n, m), "float32"))
+    tall = call("take", call("shape_of", x), constant(np.int64(1)), axis=0)
+    check = assert_op(call("greater_equal", call("floor_divide", tall, constant(np.int64(8))), constant(np.int64(8))))
+    main = function([x], let(var("checked", check.type), check, x))
+    module = Module({"main": replace(main, attrs={"tir_var_lower_bound": {"n": 33}, "tir_var_upper_bound": {"n": 35}})})
+    found = [(at[n], at[m]) for at in fitting_sizes(module, [n, m], 8)]
+    assert len(found) > 2 and all(33 <= a <= 35 and b // 8 >= 8 for a, b in found)
 
 
 def test_a_choice_ends_where_there_is_none() -> None:
