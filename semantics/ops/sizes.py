@@ -13,7 +13,7 @@ from assay.semantics import scalar
 from assay.semantics.dtypes import INT64
 from assay.semantics.integers.polynomials import Polynomials
 from assay.semantics.integers.ranges import EVERYTHING, Range, at_least, compare, meet, reach
-from assay.semantics.walk import post_order
+from assay.semantics.walk import occurrences, post_order
 
 
 def is_dim(value: object, least: int = 0) -> bool:
@@ -78,18 +78,17 @@ def missing_dim(shape: Sequence[scalar.Dim], known: Sequence[scalar.Dim]) -> sca
 
 def factors(dim: scalar.Dim) -> Iterator[scalar.Dim]:
     """What a dim is a product of; the dim itself, where it is none."""
-    waiting = [scalar.simplify(dim)]
-    while waiting:
-        part = waiting.pop()
-        form = None if isinstance(part, int) else scalar.linear(part)
-        if form is not None and not form.constant and len(form.terms) == 1:
-            ((part, count),) = form.terms.items()
-            if count != 1:
-                yield count
-        if isinstance(part, scalar.Apply) and part.op == "mul":
-            waiting += reversed(part.args)
-        else:
-            yield part
+    return (d for d in occurrences(scalar.simplify(dim), _multiplied) if not _multiplied(d))
+
+
+def _multiplied(dim: scalar.Dim) -> Sequence[scalar.Dim]:
+    """The two or more that a dim is a product of."""
+    form = None if isinstance(dim, int) else scalar.linear(dim)
+    if form is not None and not form.constant and len(form.terms) == 1:
+        ((atom, count),) = form.terms.items()
+        if count != 1:
+            return count, atom
+    return dim.args if isinstance(dim, scalar.Apply) and dim.op == "mul" else ()
 
 
 def without_common(

@@ -387,7 +387,7 @@ def test_a_dim_that_is_a_product_cancels_factor_by_factor() -> None:
     rows, columns = (n + 3) // 4, (m + 3) // 4
     for shape, known, wanted in (
         ([2, rows * columns, 8], [2, rows, columns], 8), ([rows * columns * 8], [columns, 4], rows * 2),
-        ([n * m * 3], [m, n], 3), ([n * 6], [n, 4], None), ([n, m], [rows], None),
+        ([n * m * 3], [m, n], 3), ([n * n], [n], n), ([n * 6], [n, 4], None), ([n, m], [rows], None),
     ):  # fmt: skip
         found = missing_dim(shape, known)
         assert (found is None) == (wanted is None)

@@ -8,6 +8,7 @@ from assay.lower.frontends.torch_export.node import AtenRule
 from assay.lower.frontends.torch_export.operators import (
     arithmetic,
     bags,
+    composites,
     contraction,
     control,
     distances,
@@ -48,6 +49,7 @@ ATEN: dict[str, Rule] = {
     **windows.TABLE,
     **distances.TABLE,
     **orders.TABLE,
+    **composites.TABLE,
     **VIEWS,
 }
 """By name, without the overload."""

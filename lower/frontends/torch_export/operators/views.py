@@ -161,6 +161,10 @@ def unsqueeze(node: AtenNode, x: Expr) -> list[Expr]:
     return [node.shaped(x, *shape[:axis], 1, *shape[axis:])]
 
 
+def _as_the_other(node: AtenNode, x: Expr) -> list[Expr]:
+    return [node.shaped(x, *aten_type(node.tensor("other")).shape)]
+
+
 def expand(node: AtenNode, x: Expr) -> list[Expr]:
     """Axes of size 1 as long as is said; -1 leaves one as it is."""
     of = aten_type(x)
@@ -463,14 +467,14 @@ VIEWS: dict[str, ViewRule] = {
     "view": ViewRule(view, _view_back),
     "_unsafe_view": ViewRule(_reshaped("size"), _like, sure=False),
     "reshape": ViewRule(_reshaped("shape"), _like, sure=_in_order),
-    "view_as": ViewRule(lambda node, x: [node.shaped(x, *aten_type(node.tensor("other")).shape)], _like),
+    "reshape_as": ViewRule(_as_the_other, _like, sure=_in_order),
+    "view_as": ViewRule(_as_the_other, _like),
     **dict.fromkeys(("permute", "transpose", "t", "numpy_T", "mT", "movedim", "moveaxis", "swapaxes", "swapdims"),
                     _PERMUTE),
     "squeeze": ViewRule(squeeze, _like),
     "unsqueeze": ViewRule(unsqueeze, _like),
-    "expand": ViewRule(expand),
-    "expand_as": ViewRule(expand),
-    "flatten": ViewRule(flatten, _like, sure=_in_order),
+    **dict.fromkeys(("expand", "expand_as", "broadcast_to"), ViewRule(expand)),
+    **dict.fromkeys(("flatten", "ravel"), ViewRule(flatten, _like, sure=_in_order)),
     "unflatten": ViewRule(unflatten, _like),
     "slice": ViewRule(slice_, _slice_back),
     "narrow": ViewRule(slice_, _slice_back),
