@@ -29,9 +29,10 @@ HEAD = """## Campaigns
 
 Random programs (`assay fuzz`), the same for all backends of a corpus. Of failures of one kind in one operator one is
 kept, made small, and looked into: each comes to a finding, which has its clause of the standard, or to a reason. The
-counts are as the campaign made them: some of what it called wrong was ours, and was mended since. *unsaid* is what ONNX
-has no words for. This part is generated from `specs/findings/campaigns.csv`, which
-`python -m tests.docs.campaigns DIR...` counts, and from `specs/findings/campaign_failures.csv`, which is kept by hand.
+counts are as the campaign made them: some of what it called wrong was ours, and was mended since. *minutes* is how long
+the campaign ran, which all backends of a corpus share; *unsaid* is what ONNX has no words for. This part is generated
+from `specs/findings/campaigns.csv`, which `python -m tests.docs.campaigns DIR...` counts, and from
+`specs/findings/campaign_failures.csv`, which is kept by hand.
 """
 
 
@@ -42,7 +43,8 @@ def counted_examples(corpora: Iterable[Path]) -> list[Row]:
         state = json.loads(path.read_text("utf-8"))
         for name, kept in sorted(state["of"].items()):
             counts = {kind: str(kept["kinds"].get(kind, 0)) for kind in KINDS}
-            found.append({"backend": name, "version": _version(name), "examples": str(state["examples"]), **counts})
+            ran = {"minutes": str(state.get("seconds", 0) // 60), "examples": str(state["examples"])}
+            found.append({"backend": name, "version": _version(name), **ran, **counts})
     return sorted(found, key=lambda row: row["backend"])
 
 
@@ -57,11 +59,11 @@ def campaign_lines(root: Path) -> Iterator[str]:
     """The part of the page."""
     kept = of_campaigns(root)
     yield HEAD
-    yield line(["backend", "version", "examples", *KINDS, "kept"])
-    yield "|---" * (len(KINDS) + 4) + "|"
+    yield line(["backend", "version", "minutes", "examples", *KINDS, "kept"])
+    yield "|---" * (len(KINDS) + 5) + "|"
     for row in rows(root / COUNTS):
         failures = sum(f.cases for f in kept if f.backend == row["backend"])
-        shown = [f"{int(row[k]):,}" for k in ("examples", *KINDS)]
+        shown = [f"{int(row[k]):,}" for k in ("minutes", "examples", *KINDS)]
         yield line([f"`{row['backend']}`", row["version"], *shown, f"{failures:,}"])
     yield ""
     yield from table(kept, "kept failures", "failures")
@@ -71,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     """The command."""
     counted = counted_examples(map(Path, arguments))
     with (ROOT / COUNTS).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ("backend", "version", "examples", *KINDS), lineterminator="\n")
+        writer = csv.DictWriter(file, ("backend", "version", "minutes", "examples", *KINDS), lineterminator="\n")
         writer.writeheader()
         writer.writerows(counted)
     print(f"written: {COUNTS}; `make docs` writes the page")

@@ -300,10 +300,10 @@ def test_each_failure_of_a_campaign_comes_to_a_finding_or_a_reason(tmp_path: Pat
     corpus, folder = tmp_path / "corpus", tmp_path / "specs" / "findings"
     for made in (corpus, folder):
         made.mkdir(parents=True)
-    state = {"examples": 7, "of": {"numpy": {"kinds": {"right": 5, "wrong": 2}}}}
+    state = {"examples": 7, "seconds": 130, "of": {"numpy": {"kinds": {"right": 5, "wrong": 2}}}}
     (corpus / "campaign-1-a.json").write_text(json.dumps(state))
     (row,) = campaigns.counted_examples([corpus])
-    assert (row["examples"], row["right"], row["wrong"], row["died"]) == ("7", "5", "2", "0")
+    assert (row["minutes"], row["examples"], row["right"], row["wrong"], row["died"]) == ("2", "7", "5", "2", "0")
     (tmp_path / campaigns.COUNTS).write_text(",".join(row) + "\n" + ",".join(row.values()) + "\n")
     (tmp_path / failing.OF_CAMPAIGNS).write_text(
         "backend,verdict,operators,failures,comes_to\n"

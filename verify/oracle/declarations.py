@@ -118,6 +118,29 @@ def open_subnormals(x: Bounded, more: float = 0.0) -> Bounded:
     return holding_zero(Bounded(x.value, radius, x.of), touched)
 
 
+STEPS = frozenset("asin asinh atan atanh erf nn.gelu nn.gelu_tanh sin sinh tan tanh".split())
+"""Functions that are near 0 there and are computed in steps: what is flushed in these moves a result by a few of the
+smallest normal numbers."""
+
+
+def stepped(name: str, x: Bounded) -> Bounded:
+    """What an operator gives of numbers, with what is flushed in its steps."""
+    if name not in STEPS or not x.of.is_float:
+        return x
+    return Bounded(x.value, x.radius + np.where(np.isfinite(x.value), 4 * x.of.smallest_normal, 0.0), x.of)
+
+
+def chosen(x: Bounded, among: Any) -> Bounded:
+    """What is chosen of numbers by comparing: of subnormal ones, which are then equal, any."""
+    some = among if isinstance(among, Bounded) else Bounded.exact(np.asarray(among))
+    least = x.of.smallest_normal
+    low, high = some.value - some.radius, some.value + some.radius
+    if not ((low < least) & (high > -least) & ~((low == 0) & (high == 0))).any():
+        return x
+    touched = np.isfinite(x.radius) & (x.value - x.radius < least) & (x.value + x.radius > -least)
+    return Bounded(np.where(touched, 0.0, x.value), np.where(touched, np.maximum(least, x.radius), x.radius), x.of)
+
+
 def holding_zero(x: Bounded, where: Any) -> Bounded:
     """Intervals that hold zero too at some places."""
     where = where & np.isfinite(x.radius) & np.isfinite(x.value)

@@ -231,3 +231,39 @@ def test_a_partial_sum_may_be_flushed(op: str) -> None:
     oracle = Oracle(combined(op, "add"), accepts=Accepts(flushes=True))
     for given, outcome in ((1.05e-37, "right"), (1e-37, "right"), (2e-37, "wrong")):
         assert oracle.judge(inputs, {"y": np.array([given], F)}).outcome == outcome, given
+
+
+def alone(op: str, shape: tuple[int, ...], **attrs: Any) -> Module:
+    """One operator of one operand."""
+    x = var("x", TensorType(shape, DTYPES["float32"]))
+    return Module({"main": replace(function([x], call(op, x, **attrs)), attrs={"outputs": ("y",)})})
+
+
+def test_the_steps_of_a_function_may_be_flushed() -> None:
+    """Kept by a campaign: asin of 1.326e-38, which is 2 atan(x / 2) near there, 0 by XLA."""
+    oracle = Oracle(alone("asin", (3,)), accepts=Accepts(flushes=True))
+    inputs = {"x": np.array([1.326e-38, 1e-36, 0.5], F)}
+    right = np.arcsin(inputs["x"])
+    for first, outcome in ((right[0], "right"), (0.0, "right"), (2e-37, "wrong")):
+        assert oracle.judge(inputs, {"y": np.array([first, *right[1:]], F)}).outcome == outcome
+    assert oracle.judge(inputs, {"y": np.array([0, 0, right[2]], F)}).outcome == "wrong"
+    assert Oracle(alone("asin", (3,))).judge(inputs, {"y": np.array([0, *right[1:]], F)}).outcome == "wrong"
+
+
+def test_of_subnormal_numbers_any_is_the_greatest() -> None:
+    """Kept by a campaign: those that are flushed are equal in a window, and are given as they are."""
+    window = {"pool_size": (2,), "strides": (2,), "padding": (0, 0), "dilation": (1,), "ceil_mode": False}
+    module = alone("nn.max_pool1d", (1, 1, 4), **window)
+    inputs = {"x": np.array([[[-1e-45, 0, 3, 5]]], F)}
+    flushing, keeping = Oracle(module, accepts=Accepts(flushes=True)), Oracle(module)
+    for first, declared, undeclared in ((0, "right", "right"), (-1e-45, "right", "wrong"), (-1, "wrong", "wrong")):
+        given = {"y": np.array([[[first, 5]]], F)}
+        assert (flushing.judge(inputs, given).outcome, keeping.judge(inputs, given).outcome) == (declared, undeclared)
+    assert flushing.judge(inputs, {"y": np.array([[[0, 3]]], F)}).outcome == "wrong"
+
+
+def test_a_subnormal_number_may_pass_a_leaky_relu() -> None:
+    module, inputs = alone("nn.leakyrelu", (2,), alpha=0.01), {"x": np.array([-6e-45, -2], F)}
+    oracle = Oracle(module, accepts=Accepts(flushes=True))
+    for first, outcome in ((-6e-45, "right"), (0, "right"), (-1e-30, "wrong"), (1e-44, "wrong")):
+        assert oracle.judge(inputs, {"y": np.array([first, -0.02], F)}).outcome == outcome
