@@ -41,7 +41,7 @@ from assay.verify.evidence import Context
 from assay.verify.fuzz.onnx_names import undeclared
 from assay.verify.judge.run import of_the_whole
 from assay.verify.oracle import Oracle, Verdict, judge_backend
-from assay.verify.oracle.trial import AGAIN, BETWEEN, Oracles
+from assay.verify.oracle.trial import AGAIN, Oracles
 
 GOOD = ("right", "open", "undecided", "unpredictable", "unsaid", "refused")
 FAILURES = ("wrong", "implausible", "crash", "died", "late")
@@ -153,7 +153,7 @@ class BackendTarget:
             return Result("unsaid", wrong.label, "", wrong.message)
         try:
             verdict = judge_backend(oracles.subject, self.backend, inputs, oracles=oracles)
-            again = verdict.detail.startswith((BETWEEN, AGAIN))
+            again = verdict.detail.startswith(AGAIN)
             found = None if again else of_the_whole(oracles.subject, self.backend, inputs, verdict)
             if found is not None:
                 return Result(found.outcome, "pieces", "", f"{found.closing()}; by itself: {verdict.detail}")

@@ -29,7 +29,7 @@ from assay.verify.oracle import Accepts, Expected, Verdict, oracle_of
 from assay.verify.oracle.judge import UNDECIDED
 from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS
 from assay.verify.oracle.other_inputs import find_between
-from assay.verify.oracle.trial import fails_as_may_be
+from assay.verify.oracle.trial import BETWEEN as IN_BETWEEN, fails_as_may_be
 
 Array = np.ndarray[Any, Any]
 
@@ -427,11 +427,12 @@ def of_the_whole(
 ) -> BackendVerdict | None:
     """What comes of a backend by the whole, or by pieces of it, where `verdict` calls one of several operators wrong on
     the operands that the backend shows: these need not be what it used, where it fuses. None where that is not so, or
-    it is wrong all the same."""
+    it is wrong all the same. On other inputs in between it is asked too where it is wrong on these."""
     if verdict.outcome != "wrong" or not verdict.culprit or len(subject.model.graph.node) < 2:
         return None
     try:
-        (found,) = JudgeRun(subject, [Sample("given", 0, inputs)], [backend], sound_only=True, others=False).verdicts()
+        sample, others = Sample("given", 0, inputs), verdict.detail.startswith(IN_BETWEEN)
+        (found,) = JudgeRun(subject, [sample], [backend], sound_only=True, others=others).verdicts()
     except AssayError:
         return None
     return None if found.ended or found.outcome == "wrong" else found
