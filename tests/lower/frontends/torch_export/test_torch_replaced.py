@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import assay
+
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from tests.lower.frontends.torch_export.test_torch_core import INF, NAN, f, values
 from tests.lower.frontends.torch_export.test_torch_counts import i
@@ -130,3 +132,17 @@ def test_normalised_in_training() -> None:
     np.testing.assert_allclose([mean, root, moved, spread], [[4], [5**-0.5], [2], [0.5 + 10 / 3]], rtol=1e-5)
     with pytest.raises(Unsupported, match="statistics of float16"):
         values("batch_norm", input=np.float16([[1], [2]]), weight=None, bias=None, training=True, eps=0.0)
+
+
+@pytest.mark.peer
+def test_training_moves_the_running_statistics() -> None:
+    torch = pytest.importorskip("torch")
+    norm = torch.nn.BatchNorm1d(3, momentum=0.25)
+    x = torch.arange(24.0).reshape(4, 3, 2)
+    program = torch.export.export(norm, (x,))
+    (verdict,) = assay.judge(program, ["torch:eager"]).verdicts
+    assert verdict.outcome == "right", verdict
+    found = list(assay.run(program, {"input": x.numpy()}).values())
+    right = [norm(x).detach(), norm.running_mean, norm.running_var, norm.num_batches_tracked]
+    for a, b in zip(found, right, strict=True):
+        np.testing.assert_allclose(a, b.numpy(), rtol=1e-5, atol=1e-6)
