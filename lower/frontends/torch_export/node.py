@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -43,6 +44,8 @@ class AtenNode:
     """The types of its results as the program says them; None for what is no tensor."""
     subgraph: Callable[[Any, Sequence[Any]], Task[list[Any]]] | None = None
     """The results of a graph that is an argument, for values of its inputs."""
+    writes: dict[str, Expr] = dataclasses.field(default_factory=dict)
+    """New values of arguments that are tensors, which the operator writes to though its name does not say so."""
 
     # --- failures
 

@@ -68,13 +68,7 @@ def interface(program: Json) -> ProgramInterface:
         outputs.append(name)
         mutations |= {mutated} if mutated else set()
     nodes = graph["nodes"]
-    written = {
-        i["arg"]["as_tensor"]["name"]
-        for n in nodes
-        if is_in_place(str(n["target"])) and name_of(str(n["target"])) not in UNCHANGING
-        for i in n["inputs"]
-        if "as_tensor" in i["arg"]
-    }
+    written = {i["arg"]["as_tensor"]["name"] for n in nodes for i in written_by(n) if "as_tensor" in i["arg"]}
     if written:  # a view of one may be written to
         written |= {i["arg"]["as_tensor"]["name"] for n in nodes for i in n["inputs"] if "as_tensor" in i["arg"]}
     return ProgramInterface(inputs, tuple(outputs), frozenset(mutations), frozenset(written))
@@ -83,6 +77,21 @@ def interface(program: Json) -> ProgramInterface:
 DROPOUTS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
 UNCHANGING = frozenset({"detach", *DROPOUTS})
 """Operators that write nothing in inference, though they are in place: the result is the operand."""
+
+
+STATISTICS = frozenset({"batch_norm", "native_batch_norm", "_native_batch_norm_legit"})
+"""Operators that in training write to their running statistics, which their names do not say."""
+
+
+def written_by(node: Json) -> list[Json]:
+    """The inputs of a node among which those are that it writes to."""
+    target, inputs = str(node["target"]), list(node["inputs"])
+    if is_in_place(target):
+        return [] if name_of(target) in UNCHANGING else inputs
+    if target.startswith("torch.ops.aten.") and target.split(".")[3] in STATISTICS:
+        trained = any(i["name"] == "training" and i["arg"].get("as_bool") for i in inputs)
+        return [i for i in inputs if trained and i["name"] in ("running_mean", "running_var")]
+    return []
 
 
 def is_in_place(target: str) -> bool:

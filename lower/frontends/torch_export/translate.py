@@ -268,12 +268,11 @@ class ArchiveTranslator:
         found = rule(made)
         if isinstance(found, Generator):
             found = yield found
+        for argument, value in made.writes.items():
+            write(made, given[argument], value)
         if in_place:
-            cell = given["self"]
-            assert isinstance(cell, TensorCell) and isinstance(found, Expr)
-            old = aten_type(cell.get())
-            cell.put(made.stretched(made.cast(found, old.dtype), *old.shape))
-            found = cell
+            write(made, given["self"], found)
+            found = given["self"]
         self.bind(node["outputs"], [found] if not isinstance(found, (list, tuple)) else list(found), of, names)
 
     def inner(self, text: Any, values: Sequence[Any]) -> Task[list[Any]]:
@@ -364,6 +363,13 @@ class ArchiveTranslator:
     def is_new(self, of: Symbol) -> bool:
         """Whether a symbol stands for a size that is found by a run, and has not been found yet."""
         return of.name[:1] == "u" and self.sizes.symbols.get(of.name) is of and of.name not in self.sizes.known
+
+
+def write(node: AtenNode, cell: Any, value: Any) -> None:
+    """Write a value to a tensor, in its dtype and shape."""
+    assert isinstance(cell, TensorCell) and isinstance(value, Expr)
+    old = aten_type(cell.get())
+    cell.put(node.stretched(node.cast(value, old.dtype), *old.shape))
 
 
 def placed_in_memory(cell: TensorCell, said: Json) -> TensorCell:

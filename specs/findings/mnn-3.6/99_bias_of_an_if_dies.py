@@ -1,7 +1,7 @@
 """A Conv whose bias comes from an If ends the process with SIGSEGV.
 
-Conv: 'Optional 1D bias to be added to the convolution', which may be computed. With a bias that is an input the converter
-says that it takes constants only.
+Conv: 'Optional 1D bias to be added to the convolution', which may be computed. Of a bias that is an input it is said
+that constants alone are taken.
 """
 
 import subprocess

@@ -1,8 +1,8 @@
 """A Conv with a stride, a kernel of one and padding, behind an Abs, has one element too many.
 
-Conv: 'Stride along each spatial axis.': of three elements and one of padding behind them each second one is taken, which
-are two. The stride is moved before the Abs, and what is padded is then taken with a stride of 1. Without the Abs it is
-right.
+Conv: 'Stride along each spatial axis.': of three elements and one of padding behind them each second one is taken,
+which are two. The stride is moved before the Abs, and what is padded is then taken with a stride of 1. Without the Abs
+it is right.
 """
 
 import numpy as np

@@ -352,7 +352,6 @@ TABLE: dict[str, AtenRule] = {
     "minimum": two(smallest),
     "mul": two(multiply, exact=True),
     "multiply": two(multiply, exact=True),
-    "pow": power,
     "prelu": prelu,
     "_prelu_kernel": prelu,
     "remainder": two(floored_remainder),

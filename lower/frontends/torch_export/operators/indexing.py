@@ -248,21 +248,22 @@ def scatter(node: AtenNode) -> Expr:
     if reduce is None:
         made = scattered(node, x, where, source, "none")
     else:
-        made = _reduced(node, x, where, source, str(reduce))
+        made = reduced(node, x, where, source, str(reduce))
     return made if of.ndim else node.shaped(made)
 
 
 def _mean(node: AtenNode, x: Expr, where: Expr, source: Expr) -> Expr:
     """Sums divided by how many were added; a mean of whole numbers is rounded down."""
     of, own = aten_type(x), node.flag("include_self", True)
-    total = _reduced(node, x, where, source, "sum")
+    total = reduced(node, x, where, source, "sum")
     ones = node.full(aten_type(source).shape, 1, of.dtype)
     counts = scattered(node, node.full(of.shape, int(own), of.dtype), where, ones, "add")
     counts = node.call("maximum", counts, 1)
     return node.call("divide" if of.dtype.is_float else "floor_divide", total, counts)
 
 
-def _reduced(node: AtenNode, x: Expr, where: Expr, source: Expr, reduce: str) -> Expr:
+def reduced(node: AtenNode, x: Expr, where: Expr, source: Expr, reduce: str) -> Expr:
+    """With updates met with what is there: their sum, product, mean, or the largest or smallest."""
     if reduce == "mean" and aten_type(x).dtype is not BOOL:
         return _mean(node, x, where, source)
     if reduce not in REDUCED:

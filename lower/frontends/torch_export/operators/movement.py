@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
+from assay.lower.frontends.torch_export.operators.counts import repeated
 from assay.lower.frontends.torch_export.operators.views import index_of, part_of, with_part, with_slice
 from assay.semantics import scalar
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64, DType
@@ -65,10 +66,9 @@ def repeat(node: AtenNode) -> Expr:
 
 def repeat_interleave(node: AtenNode) -> Expr:
     """Each element so many times."""
-    x = node.tensor()
-    times = node.sizes("repeats")[0] if not isinstance(node.get("repeats"), Expr) else None
-    if times is None:
-        raise node.unsupported("repeats that only a run knows")
+    if isinstance(node.get("repeats"), Expr):
+        return repeated(node)
+    x, times = node.tensor(), node.sizes("repeats")[0]
     if not node.has("dim"):
         x = node.shaped(x, product(aten_type(x).shape))
     shape = aten_type(x).shape
@@ -289,6 +289,17 @@ def eye(node: AtenNode) -> Expr:
     return node.cast(same, node.dtype(FLOAT32))
 
 
+def triangle_places(lower: bool) -> AtenRule:
+    """The rows and the columns of the elements of a triangle, one row after another."""
+
+    def rule(node: AtenNode) -> Expr:
+        rows, columns, offset = node.whole("row"), node.whole("col"), node.whole("offset", 0)
+        every = [(r, c) for r in range(rows) for c in range(columns) if (c - r <= offset if lower else c - r >= offset)]
+        return node.constant([[r for r, _ in every], [c for _, c in every]], node.dtype(INT64))
+
+    return rule
+
+
 def scalar_tensor(node: AtenNode) -> Expr:
     """A number as a tensor without axes."""
     of: DType = node.dtype()
@@ -339,7 +350,9 @@ TABLE: dict[str, AtenRule] = {
     "stack": stack,
     "tile": repeat,
     "tril": triangle(lower=True),
+    "tril_indices": triangle_places(lower=True),
     "triu": triangle(lower=False),
+    "triu_indices": triangle_places(lower=False),
     "zero": fill,
     "zeros": full(0),
     "zeros_like": full(0, like=True),

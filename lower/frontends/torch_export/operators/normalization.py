@@ -1,4 +1,4 @@
-"""Normalisations of ATen in their inference form (specs/lower.md, "torch.export").
+"""Normalisations of ATen (specs/lower.md, "torch.export").
 
 PyTorch: https://docs.pytorch.org/docs/stable/nn.functional.html. Narrow floats are computed in float32.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.elementwise import constant_like
-from assay.lower.frontends.torch_export.operators.reduction import deviations
+from assay.lower.frontends.torch_export.operators.reduction import count_of, deviations
 from assay.semantics.dtypes import FLOAT32, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
@@ -104,7 +104,7 @@ def batch_norm(node: AtenNode) -> Expr | list[Expr]:
     tensors too."""
     given = node.tensor("input")
     if node.flag("training", node.flag("train")):
-        raise node.unsupported("training = True")
+        return trained_norm(node)
     eps = float(node.number("eps", 1e-5))
     y = by_channel(node, node.work(given), node.optional("weight"), node.optional("bias"), node.tensor("running_mean"),
                    node.tensor("running_var"), eps)  # fmt: skip
@@ -114,6 +114,41 @@ def batch_norm(node: AtenNode) -> Expr | list[Expr]:
     empty = node.constant([], FLOAT32)
     more = [empty, empty] if len(node.declared) < 4 else [empty, empty, node.constant([], aten_type(y).dtype)]
     return [y, *as_declared(node, *more)]
+
+
+def trained_norm(node: AtenNode) -> Expr | list[Expr]:
+    """Normalised with the mean and the variance of each channel. The running ones move to these, to the variance of a
+    sample, by `momentum`; for the native forms the mean and the reciprocal of the root too."""
+    given, eps = node.tensor("input"), float(node.number("eps", 1e-5))
+    beside = [v for n in ("weight", "bias", "running_mean", "running_var") if (v := node.optional(n)) is not None]
+    if aten_type(given).dtype.bits < 32 and FLOAT32 not in [aten_type(v).dtype for v in beside]:
+        raise node.unsupported(f"statistics of {aten_type(given).dtype}, which are rounded before they are used,")
+    x = node.work(given)
+    of, axes = aten_type(x), [a for a in range(aten_type(x).ndim) if a != 1]
+    mean, squares = (node.shaped(v, of.shape[1]) for v in deviations(node, x, axes))
+    count = count_of(node, x, axes, of.dtype)
+    spread = node.call("divide", squares, count)
+    y = node.cast(by_channel(node, x, node.optional("weight"), node.optional("bias"), mean, spread, eps),
+                  aten_type(given).dtype)  # fmt: skip
+    sample = node.call("divide", squares, node.call("subtract", count, 1))
+    names = [n for n in ("running_mean", "running_var") if node.has(n)]
+    moved = {n: _moved(node, n, v) for n, v in (("running_mean", mean), ("running_var", sample)) if n in names}
+    if "functional" not in node.name:
+        node.writes.update(moved)
+    if node.name == "batch_norm":
+        return y
+    root = node.call("reciprocal", node.call("sqrt", node.call("add", spread, eps)))
+    more = list(moved.values()) if "functional" in node.name else []
+    return [y, *as_declared(node, mean, root, *more)]
+
+
+def _moved(node: AtenNode, name: str, to: Expr) -> Expr:
+    """A running statistic after a batch."""
+    old, of = node.tensor(name), aten_type(to).dtype
+    by = float(node.number("momentum", 0.1))
+    part = node.call("multiply", to, node.as_tensor(by, of))
+    stays = node.call("multiply", node.cast(old, of), node.as_tensor(1 - by, of))
+    return node.cast(node.call("add", part, stays), aten_type(old).dtype)
 
 
 def in_groups(node: AtenNode, given: Expr, groups: int, eps: float) -> list[Expr]:
@@ -160,6 +195,8 @@ def instance_norm(node: AtenNode) -> Expr | list[Expr]:
 
 TABLE: dict[str, AtenRule] = {
     "_log_softmax": softmax("nn.log_softmax"),
+    "_native_batch_norm_legit": batch_norm,
+    "_native_batch_norm_legit_functional": batch_norm,
     "_native_batch_norm_legit_no_training": batch_norm,
     "_safe_softmax": softmax("nn.softmax", safe=True),
     "_softmax": softmax("nn.softmax"),

@@ -39,7 +39,7 @@ def median(over: bool) -> AtenRule:
         value = _over_nan(node, x, axis, size) if over else _middle(node, x, axis, size)
         if whole:
             return node.shaped(value)
-        return _with_place(node, x, value, axis, shape)
+        return with_place(node, x, value, axis, shape)
 
     return rule
 
@@ -57,7 +57,7 @@ def kthvalue(node: AtenNode) -> list[Expr]:
     if aten_type(x).dtype.is_float:
         beyond = node.call("greater_equal", node.constant(k - 1, INT64), _numbers(node, x, axis))
         value = node.call("where", beyond, constant_like(node, math.nan, value), value)
-    return _with_place(node, x, value, axis, shape)
+    return with_place(node, x, value, axis, shape)
 
 
 def _without_nan(node: AtenNode, x: Expr) -> Expr:
@@ -100,7 +100,7 @@ def _over_nan(node: AtenNode, x: Expr, axis: int, size: Dim) -> Expr:
     return node.call("where", node.call("equal", count, 0), constant_like(node, math.nan, value), value)
 
 
-def _with_place(node: AtenNode, x: Expr, value: Expr, axis: int, shape: Sequence[Dim]) -> list[Expr]:
+def with_place(node: AtenNode, x: Expr, value: Expr, axis: int, shape: Sequence[Dim]) -> list[Expr]:
     """A value of each row of x, whose axis stays, as the operator gives it, and a place where it is: any."""
     value = node.cast(value, aten_type(x).dtype)
     here = node.call("equal", x, value)

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.sizes import floored_size
@@ -14,6 +18,8 @@ from assay.semantics.dtypes import INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, simplify
+
+Array = npt.NDArray[Any]
 
 
 def _batched(node: AtenNode, rank: int) -> tuple[Expr, bool]:
@@ -80,11 +86,23 @@ def max_places(
     of = aten_type(x).dtype
     least = node.as_tensor(float("-inf") if of.is_float else int(of.min), of)
     found = node.call("topk", node.call("where", there, windows, least), k=1, axis=3, largest=True, sorted=True)
-    chosen = node.shaped(node.field(found, 1), *shape[:2], product(counts))
+    chosen = node.shaped(_last_nan(node, windows, node.field(found, 1)), *shape[:2], product(counts))
     rows = node.call("multiply", node.line(product(counts)), prod(size))
     where = node.call("add", chosen, rows)
     made = node.call("take", node.shaped(places, product([*counts, prod(size)])), where, axis=0)
     return node.shaped(made, *shape[:2], *counts)
+
+
+def _last_nan(node: AtenNode, parts: Expr, chosen: Expr) -> Expr:
+    """The places that are chosen along the last axis, of which one is left; the last of NaN where there is one, as ATen
+    goes on from each."""
+    of = aten_type(parts)
+    if not of.dtype.is_float:
+        return chosen
+    nan = node.cast(node.call("not_equal", parts, parts), INT64)
+    place = node.call("multiply", nan, node.call("add", node.line(of.shape[-1]), 1))
+    last = node.call("subtract", node.call("max", place, axis=(of.ndim - 1,), keepdims=True), 1)
+    return node.call("where", node.call("less", last, 0), chosen, last)
 
 
 def average_pool(rank: int) -> AtenRule:
@@ -145,6 +163,26 @@ def _amounts(node: AtenNode, sizes: Sequence[Dim], of: DType) -> Expr:
     return node.cast(node.call("concat", *(node.shaped(node.amount(d), 1) for d in sizes), axis=0), of)
 
 
+def _unequal_windows(node: AtenNode, x: Expr, sizes: Sequence[int], wanted: Sequence[int]) -> list[Expr]:
+    """The largest elements of windows that may overlap, and their places. The last place of a shorter window counts
+    more than once, which the first of equal ones does not show."""
+    rank, outer = len(sizes), aten_type(x).shape[:2]
+    places: Array = np.zeros((1,) * (2 * rank), np.int64)
+    for a, (size, to) in enumerate(zip(sizes, wanted, strict=True)):
+        begin, end = np.arange(to) * size // to, -(-(np.arange(to) + 1) * size // to)
+        at = np.minimum(begin[:, None] + np.arange((end - begin).max()), end[:, None] - 1)
+        places = places * size + at.reshape([d for b in range(rank) for d in (at.shape if b == a else (1, 1))])
+    order = (*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))
+    windows = node.constant(places.transpose(order).reshape(prod(wanted), -1), INT64)
+    parts = node.call("take", node.shaped(x, *outer, prod(sizes)), windows, axis=2)
+    found = node.call("topk", parts, k=1, axis=3, largest=True, sorted=True)
+    chosen = _last_nan(node, parts, node.field(found, 1))
+    (_, each) = aten_type(windows).static_shape
+    rows = node.shaped(node.call("multiply", node.line(prod(wanted)), each), prod(wanted), 1)
+    where = node.call("take", node.shaped(windows, -1), node.call("add", chosen, rows), axis=0)
+    return [node.shaped(v, *outer, *wanted) for v in (node.field(found, 0), where)]
+
+
 def adaptive_max(rank: int) -> AtenRule:
     """As many largest elements along each spatial axis as are wanted, and their places."""
 
@@ -153,8 +191,10 @@ def adaptive_max(rank: int) -> AtenRule:
         shape = aten_type(x).shape
         wanted = node.spatial("output_size", rank)
         sizes = [d for d in shape[2:] if isinstance(d, int)]
-        if len(sizes) < rank or any(d % to for d, to in zip(sizes, wanted, strict=True)):
-            raise node.unsupported("windows of different sizes")
+        if len(sizes) < rank or 0 in sizes or min(wanted) < 1:
+            raise node.unsupported(f"{aten_type(x)} to {wanted}: sizes that have to be numbers, and not 0,")
+        if any(d % to for d, to in zip(sizes, wanted, strict=True)):
+            return [_unbatched(node, v, had) for v in _unequal_windows(node, x, sizes, wanted)]
         size = tuple(d // to for d, to in zip(sizes, wanted, strict=True))
         zeros, ones = (0,) * rank, (1,) * rank
         y = node.call(f"nn.max_pool{rank}d", x, pool_size=size, strides=size, padding=zeros * 2)

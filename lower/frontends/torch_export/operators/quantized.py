@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.arithmetic import larger_of, smallest
+from assay.lower.frontends.torch_export.operators.elementwise import constant_like
 from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
 
@@ -90,6 +91,55 @@ def _along(node: AtenNode, name: str, x: Expr) -> Expr:
         raise node.wrong(f"{name} is {v.type}; a vector is wanted")
     return node.along(v, axis, of.ndim)
 
+
+# --- both in one
+
+
+def fake_quantize(node: AtenNode) -> Expr | list[Expr]:
+    """What a tensor is after it was whole numbers of a range; and where it was inside of it. NaN is the least."""
+    if node.has("fake_quant_enabled"):
+        raise node.unsupported("fake_quant_enabled")
+    x = node.tensor()
+    scale, zero = (node.shaped(node.as_tensor(node.operand(n), FLOAT32)) for n in ("scale", "zero_point"))
+    y = node.call("add", _steps(node, x, scale), zero)
+    return _faked(node, y, scale, zero)
+
+
+def fake_quantize_channels(node: AtenNode) -> Expr | list[Expr]:
+    """The same, by a scale and a zero point for each place of an axis. What int64 does not have becomes anything, as in
+    C."""
+    x = node.tensor()
+    if not aten_type(node.tensor("zero_point")).dtype.is_integer:
+        raise node.unsupported("zero points that are floats")
+    scale, zero = (node.cast(_along(node, n, x), FLOAT32) for n in ("scale", "zero_point"))
+    y = node.cast(node.call("add", _steps(node, x, scale), zero), INT64)
+    return _faked(node, node.cast(y, FLOAT32), scale, zero)
+
+
+def _steps(node: AtenNode, x: Expr, scale: Expr) -> Expr:
+    """How many steps of the scale."""
+    if aten_type(x).dtype is not FLOAT32:
+        raise node.unsupported(f"elements of {aten_type(x).dtype}")
+    return node.call("round", node.call("multiply", x, node.call("divide", node.constant(1, FLOAT32), scale)))
+
+
+def _faked(node: AtenNode, y: Expr, scale: Expr, zero: Expr) -> Expr | list[Expr]:
+    least, most = node.number("quant_min"), node.number("quant_max")
+    number = node.call("equal", y, y)
+    inside = node.call("logical_and", node.call("greater_equal", y, least), node.call("less_equal", y, most))
+    held = node.call("where", number, node.call("clip", y, min=least, max=most), constant_like(node, least, y))
+    made = node.call("multiply", node.call("subtract", held, zero), scale)
+    return [made, inside] if "cachemask" in node.name else made
+
+
+FAKE: dict[str, AtenRule] = {
+    "fake_quantize_per_tensor_affine": fake_quantize,
+    "fake_quantize_per_tensor_affine_cachemask": fake_quantize,
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": fake_quantize,
+    "fake_quantize_per_channel_affine": fake_quantize_channels,
+    "fake_quantize_per_channel_affine_cachemask": fake_quantize_channels,
+}
+"""Operators of ATen."""
 
 TABLE: dict[str, AtenRule] = {
     "quantize_per_tensor": quantize,
