@@ -123,14 +123,14 @@ STEPS = frozenset("asin asinh atan atanh erf nn.gelu nn.gelu_tanh sin sinh tan t
 smallest normal numbers."""
 
 
-def stepped(name: str, x: Bounded) -> Bounded:
+def with_steps(name: str, x: Bounded) -> Bounded:
     """What an operator gives of numbers, with what is flushed in its steps."""
     if name not in STEPS or not x.of.is_float:
         return x
     return Bounded(x.value, x.radius + np.where(np.isfinite(x.value), 4 * x.of.smallest_normal, 0.0), x.of)
 
 
-def chosen(x: Bounded, among: Any) -> Bounded:
+def one_of_many(x: Bounded, among: Any) -> Bounded:
     """What is chosen of numbers by comparing: of subnormal ones, which are then equal, any."""
     some = among if isinstance(among, Bounded) else Bounded.exact(np.asarray(among))
     least = x.of.smallest_normal

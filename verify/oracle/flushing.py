@@ -16,7 +16,7 @@ import numpy as np
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.dtypes import dtype
 from assay.semantics.left_open import exactly_known
-from assay.verify.oracle.declarations import flushed, is_subnormal, stepped
+from assay.verify.oracle.declarations import flushed, is_subnormal, with_steps
 from assay.verify.oracle.findings import Applied, TensorFinding
 from assay.verify.oracle.layers import judge_result
 from assay.verify.oracle.verdict import Worst, fits
@@ -61,7 +61,7 @@ def of_zeros(by: Applied, index: int) -> tuple[Any, Sequence[Array]] | None:
     operands = [Bounded.exact(flushed(a)) if of else a for a, of in zip(known, floats, strict=True)]
     with np.errstate(all="ignore"):
         made = by.op.value(by.attrs, *operands)
-    made = stepped(by.op.name, _bounded(made[index] if isinstance(made, tuple) else made))
+    made = with_steps(by.op.name, _bounded(made[index] if isinstance(made, tuple) else made))
     standing = [np.where(_may_be_subnormal(made), 0.0, np.nan)]
     if by.op.name in COMPARE:
         low, high = made.interval()

@@ -18,7 +18,14 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.oracle.claims import call_title, meant
-from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts, chosen, holding_zero, open_subnormals, stepped
+from assay.verify.oracle.declarations import (
+    EVERYTHING_KEPT,
+    Accepts,
+    holding_zero,
+    one_of_many,
+    open_subnormals,
+    with_steps,
+)
 from assay.verify.oracle.dot import TERMS
 from assay.verify.oracle.excess_precision import Kept, own
 from assay.verify.oracle.findings import Applied, TensorFinding
@@ -179,7 +186,7 @@ class BoundedRun:
         if attrs.get("reduction") == "add" or (op is not None and op.name == "cumsum"):  # all may meet in one element
             terms = int(np.size(args[-1])) + 1
         if op is not None and result.of.is_float:
-            result = chosen(result, args[0]) if op.name in CHOICES else stepped(op.name, result)
+            result = one_of_many(result, args[0]) if op.name in CHOICES else with_steps(op.name, result)
         made = open_subnormals(result, result.of.smallest_normal * terms if result.of.is_float else 0.0)
         least = least_partial_product(op, attrs, args) if made.of.is_float else None
         return made if least is None else holding_zero(made, least < made.of.smallest_normal)
