@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import assay
-
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from tests.lower.frontends.torch_export.test_torch_core import INF, NAN, f, values
 from tests.lower.frontends.torch_export.test_torch_counts import i
