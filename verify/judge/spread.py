@@ -125,7 +125,7 @@ def _distance(name: str, runs: Sequence[Array], got: Array, of_numbers: bool) ->
         own = own + (from_middle(r) / scale) ** 2
     own = scale * np.sqrt(own / (len(runs) - 1))
     whole = scale * sqrt(float(((own[known] / scale) ** 2).mean()))
-    ulp = of.unit_roundoff * np.maximum(np.abs(middle), of.smallest_normal)
+    ulp = np.maximum(of.unit_roundoff * np.maximum(np.abs(middle), of.smallest_normal), of.smallest_subnormal)
     spread = np.maximum(np.maximum(own, whole / 4), ulp)
     far = np.abs(off - middle)
     far = np.where(known, np.where(np.isfinite(far), far, np.inf), 0.0)

@@ -196,3 +196,11 @@ def test_what_overflows_in_another_order_is_no_number_there() -> None:
     assert not spread.distance("y", got, of_numbers=True).implausible  # type: ignore[union-attr]
     got[1] += 1
     assert spread.distance("y", got, of_numbers=True).index == (1,)  # type: ignore[union-attr]
+
+
+def test_doubles_that_are_all_zero_have_a_distance() -> None:
+    """Half a unit in the last place of 0 is no float64."""
+    runs = [np.zeros(2)] * 8
+    same, far = (Spread({"y": runs}, 8).distance("y", np.array([0.0, x])) for x in (0.0, 1e-300))
+    assert same is not None and far is not None
+    assert same.times == 0 and far.times > 1e9
