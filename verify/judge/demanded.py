@@ -80,14 +80,14 @@ class Demand:
 def demanded(module: Module, given: Mapping[str, Any], seed: int) -> dict[str, Demanded]:
     """The inputs, of those that are not given, of which a program without symbolic sizes asserts what they hold."""
     asserted = _Asserted(module)
-    if not asserted.conditions:
+    searched, demands = [*asserted.ascending()], [*asserted.demands()]
+    if not searched and not demands:
         return {}
     inputs = make_inputs(module, "random", seed, {}, given)
     free = {n: v for n, v in inputs.items() if n not in given and isinstance(v, np.ndarray)}
-    searched = [n for n in asserted.ascending() if n in free and free[n].ndim]
-    fits = takes(module, {**inputs, **{n: np.sort(free[n], axis=-1) for n in searched}}, whole=True)
-    found: dict[str, Demanded] = {n: Ascending(n, free[n]) for n in searched if fits}
-    demands = [*asserted.demands()]
+    found: dict[str, Demanded] = {n: Ascending(n, free[n]) for n in searched if n in free and free[n].ndim}
+    if found and not takes(module, {**inputs, **{n: np.sort(free[n], axis=-1) for n in found}}, whole=True):
+        found = {}
     numbers = np.unique(np.concatenate([d.kinds.reshape(-1) for d in demands])) if demands else np.empty(0)
     for name, value in free.items() if demands else ():
         columns = [*_columns(module, inputs, name, numbers, demands)]

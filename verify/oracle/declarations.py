@@ -115,7 +115,7 @@ def open_subnormals(x: Bounded, more: float = 0.0) -> Bounded:
     low, high = x.value - radius, x.value + radius
     least = x.of.smallest_normal
     touched = np.isfinite(radius) & (low < least) & (high > -least) & ~((low == 0) & (high == 0))
-    return holding_zero(Bounded(x.value, radius, x.of), touched)
+    return x if more == 0 and not touched.any() else holding_zero(Bounded(x.value, radius, x.of), touched)
 
 
 STEPS = frozenset("asin asinh atan atanh erf nn.gelu nn.gelu_tanh sin sinh tan tanh".split())

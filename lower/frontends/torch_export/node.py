@@ -277,6 +277,11 @@ class AtenNode:
         """A field of a tuple, named."""
         return self.builder.named(graph.get(value, index))
 
+    def every(self, x: Expr) -> Expr:
+        """Whether all of some bools are true; of none they are."""
+        off = self.call("sum", self.cast(self.call("logical_not", x), INT64), axis=None, keepdims=False)
+        return self.call("equal", off, 0)
+
     def require(self, condition: Expr, message: str) -> None:
         """Let a run trap where a condition does not hold, unless it is known to."""
         known = self.builder.contents(condition)

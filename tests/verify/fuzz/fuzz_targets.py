@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.graph import Call
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.text.module_printer import show
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify.fuzz.targets import Result, Values, from_verdict
@@ -54,20 +53,6 @@ class Off:
 
         outputs = graph.run(module, inputs, observe=look)
         return from_verdict(Oracle(module).judge(inputs, outputs))
-
-
-@dataclass
-class Fickle:
-    """A backend that is wrong on a program once, and refuses it from then on."""
-
-    name: str = "fickle"
-    asked: set[str] = field(default_factory=set)
-
-    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
-        if (text := show(module)) in self.asked:
-            return Result("refused")
-        self.asked.add(text)
-        return Result("wrong", "graph")
 
 
 def operators(module: Module) -> set[str]:

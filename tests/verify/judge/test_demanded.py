@@ -14,7 +14,8 @@ import assay
 from assay.interp.graph import run
 from assay.lower.frontends.stablehlo.build import HloBuilder
 from assay.lower.frontends.torch_export.node import AtenNode
-from assay.semantics.composed.searching import ascending, searched
+from assay.lower.frontends.torch_export.operators.indexing import ascending
+from assay.semantics.composed.searching import searched
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Expr, call, function, var
 from assay.semantics.module import Module

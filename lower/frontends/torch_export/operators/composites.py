@@ -6,7 +6,7 @@ composed as ATen does it (aten/src/ATen/native), so that what is rounded on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
@@ -284,11 +284,6 @@ def bilinear(node: AtenNode) -> Expr:
 # --- norms and distances
 
 
-def length(node: AtenNode, x: Expr, axes: Sequence[int], keep: bool, power: float = 2.0) -> Expr:
-    """The norm along axes."""
-    return norm(node, x, power, tuple(axes), keep)
-
-
 def cosine_similarity(node: AtenNode) -> Expr:
     """The sum of the products of what is divided by its length."""
     a, b = node.together(node.tensor("x1"), node.tensor("x2"), floats=True)
@@ -297,7 +292,7 @@ def cosine_similarity(node: AtenNode) -> Expr:
     parts = []
     for x in (a, b):
         x = node.stretched(x, *shape)
-        long = node.call("maximum", length(node, x, [axis], True), eps)
+        long = node.call("maximum", norm(node, x, 2.0, (axis,), True), eps)
         parts.append(node.call("divide", x, long))
     return node.call("sum", node.call("multiply", *parts), axis=(axis,), keepdims=False)
 
@@ -306,7 +301,7 @@ def pairwise_distance(node: AtenNode) -> Expr:
     """The norm of the differences along the last axis, to each of which a small number is added."""
     a, b = node.together(node.tensor("x1"), node.tensor("x2"), floats=True)
     apart = node.call("add", node.call("subtract", a, b), node.number("eps", 1e-6))
-    return length(node, apart, [aten_type(apart).ndim - 1], node.flag("keepdim"), node.number("p", 2.0))
+    return norm(node, apart, node.number("p", 2.0), (aten_type(apart).ndim - 1,), node.flag("keepdim"))
 
 
 def weight_norm(node: AtenNode) -> Expr:
@@ -318,9 +313,8 @@ def weight_norm(node: AtenNode) -> Expr:
 def except_dim(node: AtenNode, v: Expr) -> Expr:
     """The norms along all axes but one; with -1 along all."""
     rank, dim = aten_type(v).ndim, node.whole("dim", 0)
-    axes = [a for a in range(rank) if dim == -1 or a != dim]
-    made = length(node, v, axes, dim != -1, float(node.whole("pow", 2)))
-    return made
+    axes = tuple(a for a in range(rank) if dim == -1 or a != dim)
+    return norm(node, v, float(node.whole("pow", 2)), axes, dim != -1)
 
 
 def linalg_norm(node: AtenNode) -> Expr:

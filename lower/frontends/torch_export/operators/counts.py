@@ -73,18 +73,12 @@ def bincount(node: AtenNode) -> Expr:
         given = node.tensor("weights")
         weights = given if aten_type(given).dtype is FLOAT32 else node.cast(given, FLOAT64)
         weights = claimed(node.builder, weights, size, node.builder.span)
-    _above_zero(node, x, "an element")
+    node.require(node.every(node.call("greater_equal", x, 0)), "an element is negative")
     every = node.call("concat", x, node.constant([least - 1], INT64), axis=0)
     most = node.call("max", every, axis=(0,), keepdims=True)
     (count,) = node.builder.measured(node.call("add", most, 1), "bins")
     nothing = node.full([count], 0, aten_type(weights).dtype)
     return node.call("scatter_nd", nothing, node.shaped(x, *size, 1), weights, reduction="add")
-
-
-def _above_zero(node: AtenNode, x: Expr, what: str) -> None:
-    """Let a run trap where a vector has a negative element."""
-    least = node.call("min", node.call("concat", x, node.constant([0], INT64), axis=0), axis=(0,), keepdims=False)
-    node.require(node.call("greater_equal", least, 0), f"{what} is negative")
 
 
 def repeated(node: AtenNode) -> Expr:
@@ -112,7 +106,7 @@ def repeated(node: AtenNode) -> Expr:
 def _repetitions(node: AtenNode, times: Expr) -> Expr:
     """The places 0, 1, 2, ..., each so many times."""
     (size,) = aten_type(times).shape
-    _above_zero(node, times, "a repeat")
+    node.require(node.every(node.call("greater_equal", times, 0)), "a repeat is negative")
     total = node.call("sum", times, axis=(0,), keepdims=True)
     if node.has("output_size"):
         count = node.sizes("output_size")[0]
@@ -189,7 +183,7 @@ def mode(node: AtenNode) -> list[Expr]:
     x = x if shape else node.shaped(x, 1)
     if of.is_float:
         numbers = node.call("equal", x, x)
-        node.require(_all(node, numbers), "an element is NaN")
+        node.require(node.every(numbers), "an element is NaN")
     wide = node.cast(x, DTYPES["uint8"]) if of is BOOL else x
     sizes: list[Dim] = list(aten_type(x).shape)
     if sizes[axis] == 0:
@@ -202,13 +196,6 @@ def mode(node: AtenNode) -> list[Expr]:
     above = node.as_tensor(math.inf if kind.is_float else int(kind.max), kind)
     value = node.call("min", node.call("where", most, wide, above), axis=(axis,), keepdims=True)
     return with_place(node, x, node.cast(value, of), axis, shape)
-
-
-def _all(node: AtenNode, x: Expr) -> Expr:
-    """Whether all bools are true; of none they are."""
-    axes = tuple(range(aten_type(x).ndim))
-    off = node.call("sum", node.cast(node.call("logical_not", x), INT64), axis=axes, keepdims=False)
-    return node.call("equal", off, 0)
 
 
 TABLE: dict[str, AtenRule] = {

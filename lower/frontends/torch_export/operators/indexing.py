@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from assay.lower.frontends.stretching import claimed
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type, truth
-from assay.semantics.composed.searching import ascending, searched
+from assay.semantics.composed.searching import searched
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType
 from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.ops.sizes import product
@@ -296,6 +296,18 @@ def take(node: AtenNode) -> Expr:
     return node.call("take", node.shaped(x, product(aten_type(x).shape)), node.tensor("index"), axis=0)
 
 
+def ascending(node: AtenNode, edges: Expr) -> Expr | None:
+    """Whether the elements along the last axis ascend, those that are equal among them: what comes of a search is
+    undefined where they do not. None where they are known to."""
+    axis, count = aten_type(edges).ndim - 1, aten_type(edges).shape[-1]
+    known = node.builder.values.get(edges, edges) if isinstance(edges, Var) else edges
+    if isinstance(known, Constant) and bool((known.data[..., :-1] <= known.data[..., 1:]).all()):
+        return None
+    if isinstance(count, int) and count < 2:
+        return None
+    return node.every(node.call("less_equal", node.cut(edges, axis, 0, -1), node.cut(edges, axis, 1, count)))
+
+
 def bucketize(node: AtenNode) -> Expr:
     """How many of ascending boundaries are below each number; `right`: at most it. PyTorch leaves undefined what others
     give: that they ascend is asserted, where it is not known."""
@@ -306,7 +318,7 @@ def bucketize(node: AtenNode) -> Expr:
     if node.has("sorter"):
         raise node.unsupported("a sorter")
     right = node.flag("right") or node.get("side", None) == "right"
-    holds = ascending(node, node.builder.values.get(edges, edges) if isinstance(edges, Var) else edges)
+    holds = ascending(node, edges)
     if holds is not None:
         node.require(holds, "the boundaries do not ascend")
     x, edges = node.together(x, edges)

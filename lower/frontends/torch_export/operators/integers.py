@@ -13,7 +13,7 @@ from typing import Any
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.arithmetic import fmod, power, two
 from assay.lower.frontends.torch_export.operators.elementwise import constant_like
-from assay.semantics.dtypes import BOOL, INT64, DType
+from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.graph import Expr
 
 GOLDEN = (1 + math.sqrt(5)) / 2
@@ -59,10 +59,7 @@ def divisor(node: AtenNode, x: Expr, y: Expr) -> Expr:
     whole(node, of)
     if of.kind == "int":
         for v in (x, y):
-            axes = tuple(range(aten_type(v).ndim))
-            least = node.cast(node.call("equal", v, int(of.min)), INT64)
-            count = node.call("sum", least, axis=axes, keepdims=False) if axes else least
-            node.require(node.call("equal", count, 0), f"an operand is {of.min}")
+            node.require(node.every(node.call("not_equal", v, int(of.min))), f"an operand is {of.min}")
     a, b = (node.call("abs", v) if of.kind == "int" else v for v in (x, y))
     a, b = node.call("add", a, constant_like(node, 0, b)), node.call("add", b, constant_like(node, 0, a))
     for _ in range(math.ceil(of.bits / math.log2(GOLDEN)) + 2):  # Fibonacci's numbers need the most

@@ -65,7 +65,7 @@ class ResizedAxis:
             return self.step(FLOAT64)
         size, to = self.amounts(FLOAT64)
         if isinstance(to, Term):
-            return ((to * 0.0 + (size - 1)) / (to - 1).at_least(1.0)).chosen(to > 1.0, 0.0)
+            return ((size - 1) / (to - 1).at_least(1.0)).chosen(to > 1.0, 0.0)
         return (size - 1) / (to - 1) if to > 1 else 0.0
 
     @property
