@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, cycle
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import onnx
@@ -34,13 +34,14 @@ from assay.verify.app.judgement.judge_report import write_judged
 from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
 from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding, subject_of_program
+from assay.verify.border.drawn_texts import drawn_texts, inputs_read
 from assay.verify.border.inputs import sized, traps_on
 from assay.verify.judge.around import Cut, judge_around
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.recorded import recording_of
 from assay.verify.judge.run import JudgeRun
-from assay.verify.judge.samples import input_sets
+from assay.verify.judge.samples import Sample, input_sets
 from assay.verify.judge.two_programs import SecondProgram, require_same_interface, unproved
 from assay.verify.oracle.data import Kind, kinds_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
@@ -115,19 +116,11 @@ def judge(
         program, _, files = opened_outside(read)
         source = file_name(model)
         given = _with_recorded(program, input_arrays(inputs), recordings)
-        program, given, defaults, sizes = with_inputs(program, given, dims or {}, seed, source)
-        original = with_buffers(original, defaults) if original else b""
+        reads = isinstance(program, onnx.ModelProto) and bool(inputs_read(program))
         others: list[Backend] = [who for _, who in named]
-        cut = None
-        if isinstance(program, onnx.ModelProto) and second is None and not recordings:
-            cut = Cut(program, places) if (places := without_meaning(program)) else None
-        if cut is None:
-            subject, chosen = with_chosen_sizes(program, sizes, given, source, seed, original=original)
-        else:
-            subject, chosen = sized_by_run(cut, others, sizes, given, seed)
-        made = tuple(input_sets(subject.module, given, chosen_kinds, runs, seed))
-        if cut is not None:
-            subject = UnreadSubject(cut.model, {**sizes, **chosen})
+        may_cut = second is None and not recordings
+        asked = _Asked(program, given, dims or {}, chosen_kinds, runs, seed, source, original, others, may_cut)
+        subject, chosen, made, taken, cut, texts = asked.posed(with_texts=not recordings)
         subject = holding(subject, files)
         for name, arrays in recordings.items():
             missing = [p.name for p in subject.module.main.params if p.name not in given]
@@ -145,11 +138,13 @@ def judge(
                 found.append(BackendVerdict(name, proved="proved to be the same for every input of these sizes"))
             else:
                 others.append(SecondProgram(name, other))
-        begun = Judgement((), chosen, made, subject, seed, source)
+        begun = Judgement((), chosen, made, subject, seed, source, texts)
         if on_start is not None:
             on_start(begun)
         run = JudgeRun(subject, made, others, source, seed, sound_only, excluded=list(exclude))
         run.detailed = page is not None
+        if reads and len(made) == 1:
+            run.others, run.unseen = False, "the model is read for these strings alone"
         if progress is not None:
             run.progress = progress
         if on_verdict is not None and found:
@@ -164,6 +159,66 @@ def judge(
     if page is not None:
         write_judged(Path(page), judgement)
     return judgement
+
+
+class _Posed(NamedTuple):
+    """A program as a subject, the sizes that were chosen, the sets of inputs, what is given of these, the nodes that
+    are left out, and the strings that were chosen."""
+
+    subject: Subject
+    chosen: Mapping[str, int]
+    samples: tuple[Sample, ...]
+    given: Mapping[str, Any]
+    cut: Cut | None
+    texts: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be judged, and on what."""
+
+    program: onnx.ModelProto | Module
+    given: Mapping[str, Any]
+    dims: Mapping[str, int]
+    kinds: Sequence[Kind]
+    runs: int
+    seed: int
+    source: str
+    original: bytes
+    backends: Sequence[Backend]
+    may_cut: bool
+
+    def posed(self, with_texts: bool) -> _Posed:
+        """The program as it is posed. Where characters of strings are read that are not given, some are chosen: the
+        first on which it runs."""
+        refused: AssayError | None = None
+        if with_texts and isinstance(self.program, onnx.ModelProto):
+            for texts in drawn_texts(self.program, self.given, self.dims, self.seed):
+                try:
+                    return self._posed(texts)
+                except (Invalid, Trap) as why:
+                    refused = refused or why
+        try:
+            return self._posed({})
+        except Invalid as why:
+            raise (refused or why) from None
+
+    def _posed(self, texts: Mapping[str, Array]) -> _Posed:
+        program, given, defaults, sizes = with_inputs(
+            self.program, {**self.given, **texts}, self.dims, self.seed, self.source
+        )
+        original = with_buffers(self.original, defaults) if self.original else b""
+        places = without_meaning(program) if self.may_cut and isinstance(program, onnx.ModelProto) else []
+        if places and isinstance(program, onnx.ModelProto):
+            cut = Cut(program, places)
+            subject, chosen = sized_by_run(cut, self.backends, sizes, given, self.seed)
+        else:
+            cut = None
+            subject, chosen = with_chosen_sizes(program, sizes, given, self.source, self.seed, original=original)
+        made = tuple(input_sets(subject.module, given, self.kinds, self.runs, self.seed))
+        if cut is not None:
+            subject = UnreadSubject(cut.model, {**sizes, **chosen})
+        return _Posed(subject, chosen, made, given, cut, texts)
 
 
 def recorded_arrays(recorded: Recorded) -> dict[str, dict[str, Any]]:
@@ -203,7 +258,7 @@ def _second(
     other, source, files = opened_outside(program)
     name = source or "the second program"
     try:
-        other, _, _, sizes = with_inputs(other, dict(inputs), {}, seed, source)
+        other, taken, _, sizes = with_inputs(other, dict(inputs), {}, seed, source)
     except Invalid as why:
         there = ", ".join(f"{p.name}: {p.type}" for p in first.module.main.params)
         other_sizes = "".join(f"; {n}={size} was chosen, others with --dim" for n, size in chosen.items())
@@ -211,7 +266,7 @@ def _second(
             f"{name} does not take the inputs of the first program, {there}: {why.message}{other_sizes}",
             label="judge.C3",
         ) from why
-    return name, holding(_subject(other, sizes, source), files)
+    return name, holding(_subject(other, sizes, source, given=taken), files)
 
 
 def sized_by_run(
@@ -249,12 +304,12 @@ def with_chosen_sizes(
     open_ = list(dict.fromkeys(s for t in types for s in symbols(t) if s.name not in sizes))
     free = [s.name for s in open_]
     if not free:
-        return _subject(program, sizes, source, original), {}
+        return _subject(program, sizes, source, original, given), {}
     wrong: list[AssayError] = []
     rows = (dict(zip(free, chain(r[:1], cycle(r[1:] or r)), strict=False)) for r in among)
-    for chosen in chain(rows, _by_facts(program, sizes, source, free, wrong)):
+    for chosen in chain(rows, _by_facts(program, sizes, source, free, wrong, given)):
         try:
-            subject = _subject(program, {**sizes, **chosen}, source, original)
+            subject = _subject(program, {**sizes, **chosen}, source, original, given)
             ordinary = next(input_sets(subject.module, given, ["random"], 1, seed))
             graph.run(subject.module, ordinary.inputs)
         except (Invalid, Trap) as why:
@@ -277,13 +332,14 @@ def _by_facts(
     source: str,
     free: Sequence[str],
     wrong: Sequence[AssayError],
+    given: Mapping[str, Array],
 ) -> Iterator[dict[str, int]]:
     """Sizes at which what the program asserts of them holds; none where it fails whatever they are, as far as it was
     tried, or is refused without numbers."""
     if len({why.message for why in wrong}) == 1:
         return
     try:
-        module = _subject(program, sizes, source).module
+        module = _subject(program, sizes, source, given=given).module
     except Invalid:
         return
     there = [s for p in module.main.params for s in symbols(p.type)]
@@ -292,7 +348,11 @@ def _by_facts(
 
 
 def _subject(
-    program: onnx.ModelProto | Module, sizes: Mapping[str, int], source: str, original: bytes = b""
+    program: onnx.ModelProto | Module,
+    sizes: Mapping[str, int],
+    source: str,
+    original: bytes = b"",
+    given: Mapping[str, Array] | None = None,
 ) -> Subject:
     if isinstance(program, Module):
         if not source.endswith(".py"):
@@ -304,4 +364,4 @@ def _subject(
                 hint = f"TVM takes a text as it is: assay check {source} --backend tvm --per-pass"
                 raise Unsupported(f"{why.message}; {hint}", where=why.where, label=why.label) from None
             raise
-    return subject_of_model(program, sizes, source)
+    return subject_of_model(program, sizes, source, given)

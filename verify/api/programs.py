@@ -245,7 +245,7 @@ def with_inputs(
     if isinstance(model, onnx.ModelProto):
         found = with_given_defaults(model, given, dims)
         defaults = found.defaults
-        words = with_numbers_only(found.model, found.inputs)
+        words = with_numbers_only(found.model, found.inputs, dims=all_dims(found.model, found.inputs, dims))
         model, given = with_tensors_only(words.model, words.given, dims, seed, name)
     else:
         model, given, defaults = with_given_constants(model, given)

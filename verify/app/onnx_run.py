@@ -3,7 +3,7 @@ line")."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,7 +66,7 @@ class ModelRun:
         refused: Invalid | None = None
         imported: _Imported | None = None
         try:
-            imported = self._imported({})
+            imported = self.imported({})
         except Invalid as wrong:  # it may be one with numbers alone
             refused = wrong
         free, names = self._free(imported, refused)
@@ -80,7 +80,7 @@ class ModelRun:
 
         def at(sizes: Sizes) -> tuple[ProgramRun, Trap | None]:
             chosen = {names[s]: n for s, n in sizes.items()}
-            there = self._imported(chosen)
+            there = self.imported(chosen)
 
             def attempt(seed: int) -> tuple[ProgramRun, Trap | None]:
                 done = there.run(self.model, seed)
@@ -94,7 +94,7 @@ class ModelRun:
         types = declared_inputs(self.model.graph)[0].values()
         return first_run(SizeChoice(free, within, at, module, without=refused), list(types))
 
-    def _imported(self, sizes: Mapping[str, int]) -> _Imported:
+    def imported(self, sizes: Mapping[str, int]) -> _Imported:
         """The model at some more sizes."""
         strings = Strings()
         names = text_names(self.model.graph.input)
@@ -138,6 +138,13 @@ def run_values(
     if done.trap is not None:
         raise done.trap
     return {n: from_value(v, done.module, f"output {n!r}") for n, v in done.results.items()}
+
+
+def strings_met(model: onnx.ModelProto, given: Mapping[str, Array], dims: Mapping[str, int]) -> Sequence[str]:
+    """The strings that are given for a model, it has itself, or its operators make of those. Raises what the import
+    raises."""
+    strings = ModelRun(model, given, dims).imported({}).strings
+    return list(map(str, strings.texts(range(len(strings)))))
 
 
 def require_strings(name: str, given: Array) -> None:

@@ -75,13 +75,19 @@ def whole(subject: Subject) -> Subject:
     return replace(subject, model=model)
 
 
-def subject_of_model(model: onnx.ModelProto, dims: Mapping[str, int] | None = None, source: str = "") -> Subject:
-    """An ONNX model as a subject: it is imported. Raises what `import_onnx` raises."""
+def subject_of_model(
+    model: onnx.ModelProto,
+    dims: Mapping[str, int] | None = None,
+    source: str = "",
+    values: Mapping[str, Array] | None = None,
+) -> Subject:
+    """An ONNX model as a subject: it is imported, at the `values` of inputs where one decides a type. Raises what
+    `import_onnx` raises."""
     from assay.interp.graph import evaluate
-    from assay.lower.frontends.onnx.model import import_onnx
+    from assay.verify.border.inputs import import_with
 
     tensors: dict[str, Expr] = {}
-    module = import_onnx(model, evaluate=evaluate, dims=dims or {}, source=source, tensors=tensors)
+    module = import_with(values or {}, model=model, evaluate=evaluate, dims=dims or {}, source=source, tensors=tensors)
     return Subject(module, model, tensors, dict(dims or {}))
 
 

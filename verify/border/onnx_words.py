@@ -9,7 +9,7 @@ row, made by ZipMap, gives the matrix whose columns the map names; and an input 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,7 @@ from assay.lower.frontends.onnx.interface import is_map_rows
 from assay.lower.frontends.onnx.model import COLUMNS, STRINGS
 from assay.lower.frontends.onnx.outside import without
 from assay.lower.frontends.onnx.string_table import text_names, texts_of
-from assay.semantics.errors import Unsupported
-from assay.verify.app.onnx_run import require_strings
+from assay.verify.app.onnx_run import require_strings, strings_met
 from assay.verify.border.map_inputs import with_rows
 
 Array = np.ndarray[Any, Any]
@@ -41,20 +40,17 @@ class WithNumbers:
     strings: tuple[str, ...] = ()
 
 
-def with_numbers_only(model: ModelProto, given: Mapping[str, Any], known: Sequence[str] = ()) -> WithNumbers:
+def with_numbers_only(
+    model: ModelProto, given: Mapping[str, Any], known: Sequence[str] = (), dims: Mapping[str, int] | None = None
+) -> WithNumbers:
     """The model itself where neither strings nor maps go in and out. `known` is a table that is to be kept; else it has
-    the model's own strings, in their order there, and those that are given. Invalid (values.C4): what is given for an
-    input of strings is none. Unsupported (onnx.C8): an output is of strings, and a run makes some."""
+    the model's own strings, in their order there, those that are given, and those that the model makes of them, where
+    an output is of strings. `dims` are its sizes by name. Invalid (values.C4): what is given for an input of strings is
+    none. Unsupported (onnx.C13): strings are made of what is not given."""
     model, given = with_rows(model, given)
     stored = {t.name for t in model.graph.initializer}
     inside = [n for n in text_names(model.graph.input) if n not in stored]
     outside, maps = text_names(model.graph.output), _maps(model)
-    if outside and (makers := [n.op_type for n in nodes_of_model(model) if _makes_strings(n)]):
-        raise Unsupported(
-            f"output {outside[0]!r} is of strings, and {makers[0]} makes strings in a run, for which no numbers stand;"
-            " assay run takes such a model, with what they are made of in --inputs, strings as an array of dtype str",
-            label="onnx.C8",
-        )
     if not inside and not outside and not maps:
         return WithNumbers(model, dict(given))
     made = without(model, {"graph"})
@@ -69,9 +65,9 @@ def with_numbers_only(model: ModelProto, given: Mapping[str, Any], known: Sequen
     else:
         for name, array in taken.items():
             require_strings(name, array)
-        table = tuple(
-            dict.fromkeys([*_own_strings(model), *(str(s) for a in taken.values() for s in a.reshape(-1))])
-        ) or ("",)
+        made_of = strings_met(model, given, dims or {}) if outside and _makes_strings(model) else ()
+        first = [*own_strings(model), *(str(s) for a in taken.values() for s in a.reshape(-1))]
+        table = tuple(dict.fromkeys([*first, *made_of])) or ("",)
     numbers = {s: i for i, s in enumerate(table)}
     codes = {
         n: np.array([numbers[str(s)] for s in a.reshape(-1)], np.int64).reshape(a.shape)
@@ -134,7 +130,7 @@ def _as_matrix(model: ModelProto, place: int, name: str) -> None:
 # --- strings
 
 
-def _own_strings(model: ModelProto) -> Iterable[str]:
+def own_strings(model: ModelProto) -> Iterator[str]:
     """The strings that the model itself holds: labels, categories, keys, constants."""
     for tensor in model.graph.initializer:
         if tensor.data_type == TensorProto.STRING:
@@ -144,12 +140,16 @@ def _own_strings(model: ModelProto) -> Iterable[str]:
             yield from _of_attribute(given)
 
 
-def _makes_strings(node: NodeProto) -> bool:
-    to = next((a.i for a in node.attribute if a.name == "to"), 0)
-    return node.op_type in MAKERS or (node.op_type == "Cast" and to == TensorProto.STRING)
+def _makes_strings(model: ModelProto) -> bool:
+    """Whether a node may make strings that are neither the model's nor given."""
+    return any(n.op_type in MAKERS or _casts_to_strings(n) for n in nodes_of_model(model))
 
 
-MAKERS = ("StringConcat", "StringNormalizer", "StringSplit")
+def _casts_to_strings(node: NodeProto) -> bool:
+    return node.op_type == "Cast" and any(a.name == "to" and a.i == TensorProto.STRING for a in node.attribute)
+
+
+MAKERS = ("StringConcat", "StringNormalizer", "StringSplit", "Tokenizer")
 """Operators whose strings are neither the model's nor given. So may be those of a Cast."""
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from assay.verify.backends.protocol import Subject
-from assay.verify.evidence import plural
+from assay.verify.evidence import listed, plural
 from assay.verify.exits import Exit, gravest
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.samples import Sample
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,6 +36,8 @@ class Judgement:
     seed: int = 0
     source: str = ""
     """The name of the model's file, "" where it has none."""
+    texts: Mapping[str, Array] = field(default_factory=dict)
+    """The strings that were chosen for inputs whose characters are read, by the names of these."""
 
     @property
     def exit(self) -> Exit:
@@ -53,5 +60,8 @@ class Judgement:
         if self.chosen:
             sizes = ", ".join(f"{name}={size}" for name, size in self.chosen.items())
             lines[0] += f"; sizes chosen: {sizes} (others with --dim)"
+        for name, texts in self.texts.items():
+            some = listed([repr(str(t)) for t in texts.reshape(-1)])
+            lines.append(f"strings chosen: {name} = {some} (others with --inputs)")
         lines.append(f"{plural(len(self.samples), 'set')} of inputs: {', '.join(s.name for s in self.samples)}")
         return lines

@@ -164,6 +164,10 @@ com.microsoft QLinearConv -> 1
     types: T1 int8 uint8; T2 int8 uint8; T3 int8 uint8; T4 int32
     attributes: channels_last INT = 0, group INT = 1, pads INTS, strides INTS, dilations INTS, kernel_shape
         INTS, auto_pad STRING = NOTSET
+com.microsoft Tokenizer -> 1
+    operands: X T
+    types: T string
+    attributes: mark! INT, mincharnum! INT, pad_value! STRING, separators STRINGS, tokenexp STRING
 """
 
 

@@ -8,7 +8,7 @@ import onnx.defs
 from onnx import ModelProto, NodeProto
 
 from assay.lower.frontends.onnx.control import CONTROL
-from assay.lower.frontends.onnx.operators import DOMAINS, is_foreign
+from assay.lower.frontends.onnx.operators import DOMAINS, is_foreign, strings
 from assay.lower.frontends.onnx.reading import domain_of
 from assay.lower.frontends.onnx.registered import registered
 from assay.lower.frontends.onnx.schema import schema_of
@@ -27,7 +27,7 @@ def without_meaning(model: ModelProto) -> list[int]:
 
 def _is_known(node: NodeProto, opsets: Mapping[str, int], local: set[tuple[str, str, str]]) -> bool:
     name, domain = node.op_type, domain_of(node.domain)
-    if (domain, name, node.overload) in local or domain not in opsets:
+    if (domain, name, node.overload) in local or domain not in opsets or (domain, name) in strings.TABLE:
         return True
     if is_foreign(domain, name):
         return registered(domain, name) is not None

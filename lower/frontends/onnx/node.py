@@ -327,8 +327,8 @@ class Node:
         if value is None:
             raise Unsupported(
                 f"{self}: operand {self.schema.operand(index).name} decides {decides}, and is only known when the model"
-                " runs; a constant or something computed from shapes is wanted. assay run, check and build take up to"
-                f" {most} elements from --inputs, where it comes from inputs of the model",
+                " runs; a constant or something computed from shapes is wanted. assay run, judge, check and build take"
+                f" up to {most} elements from --inputs, where it comes from inputs of the model",
                 label="onnx.C13",
             )
         return value

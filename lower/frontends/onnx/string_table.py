@@ -20,6 +20,10 @@ class Strings:
         self._numbers: dict[str, int] = {}
         self._texts: list[str] = []
 
+    def __len__(self) -> int:
+        """How many strings have a number."""
+        return len(self._texts)
+
     def number(self, text: str) -> int:
         """The number of a string, a new one where it has none."""
         found = self._numbers.setdefault(text, len(self._texts))

@@ -20,6 +20,7 @@ def judgement_data(what: str, judgement: Judgement) -> dict[str, Any]:
         "seed": judgement.seed,
         "holds": judgement.holds if judgement.verdicts else None,
         "sizes": dict(judgement.chosen),
+        "strings": {name: [str(t) for t in texts.reshape(-1)] for name, texts in judgement.texts.items()},
         "samples": [s.name for s in judgement.samples],
         "backends": [backend_data(v) for v in judgement.verdicts],
     }

@@ -38,6 +38,7 @@ from assay.lower.frontends.onnx.operators import (
     sequences,
     signal,
     slicing,
+    strings,
     suppression,
     training,
     trees,
@@ -65,4 +66,5 @@ DOMAINS: dict[str, dict[str, Rule]] = {
 def is_foreign(domain: str, name: str) -> bool:
     """Whether an operator is none of the standard's domains, nor one that is known of com.microsoft: a package may say
     what it means."""
-    return domain not in DOMAINS or (domain == contrib.DOMAIN and name not in DOMAINS[domain])
+    known = domain != contrib.DOMAIN or name in DOMAINS[domain] or (domain, name) in strings.TABLE
+    return domain not in DOMAINS or not known

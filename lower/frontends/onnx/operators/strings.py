@@ -8,14 +8,17 @@ says the inputs hold; the module asserts that they do.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
+from assay.lower.frontends.onnx.contrib import DOMAIN
+from assay.lower.frontends.onnx.control import reads
+from assay.lower.frontends.onnx.inner_nodes import nodes_of
 from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule
+from assay.lower.frontends.onnx.reading import domain_of
 from assay.semantics.graph import Expr
 
 Array = np.ndarray[Any, Any]
@@ -93,19 +96,95 @@ def normalize(node: Node) -> Expr:
     return node.text(node.constant(node.strings.numbers(np.array(kept, object).reshape((1,) * (x.ndim - 1) + (-1,)))))
 
 
-def full_match(node: Node) -> Expr:
-    """By Python's regular expressions over ASCII classes, which agree with RE2 where both have a form."""
+def regular(node: Node, attribute: str, pattern: str, longest: bool = False) -> Any:
+    """A regular expression of RE2, which finds the first match that Perl would find, or the longest one."""
     try:
-        pattern = re.compile(node.attrs["pattern"] or "", re.ASCII)
-    except re.error as wrong:
-        raise node.unsupported(f"the pattern {node.attrs['pattern']!r}: {wrong}") from None
+        import re2
+    except ImportError:
+        what = "google-re2, whose regular expressions these are, is not installed; pip install 'assay[strings]'"
+        raise node.unsupported(what) from None
+    options = re2.Options()
+    options.longest_match, options.log_errors = longest, False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as wrong:
+        said = wrong.args[0]
+        said = said.decode(errors="replace") if isinstance(said, bytes) else said
+        raise node.wrong(f"{attribute} is {pattern!r}, no regular expression of RE2: {said}") from None
+
+
+def full_match(node: Node) -> Expr:
+    """Whether a regular expression of RE2 matches the whole of a string."""
+    pattern = regular(node, "pattern", node.attrs["pattern"] or "")
     return node.constant(_elementwise(np.bool_, lambda s: pattern.fullmatch(s) is not None, _known(node, 0)))
+
+
+START, END = "\x02", "\x03"
+"""What marks the first and the last token of a string."""
+
+
+def tokenize(node: Node) -> Expr:
+    """Translate Tokenizer: the tokens of each string, filled up behind with pad_value to as many as the longest has.
+    Where there is none in any string there are no marks either, and what has no elements stays as it is."""
+    x = _known(node, 0)
+    if x.ndim not in (1, 2):
+        raise node.wrong(f"X has the shape {x.shape}; a vector or rows are wanted")
+    tokens_of = _tokens(node)
+    found = [list(tokens_of(s)) for s in x.reshape(-1)]
+    if not x.size:
+        return node.text(node.constant(node.strings.numbers(x)))
+    if node.attrs["mark"] and any(found):
+        found = [[START, *tokens, END] for tokens in found]
+    width = max(map(len, found))
+    filled = [tokens + [node.attrs["pad_value"]] * (width - len(tokens)) for tokens in found]
+    return node.text(node.constant(node.strings.numbers(np.array(filled, object).reshape(*x.shape, width))))
+
+
+def _tokens(node: Node) -> Callable[[str], Iterator[str]]:
+    """What gives the tokens of a string: its characters; what an expression matches, as much as it can, one match
+    behind the other; or what lies between separators, of which each divides what those before it have left. No token
+    has fewer characters than mincharnum, and none is empty."""
+    separators, wanted, least = (node.attrs[a] for a in ("separators", "tokenexp", "mincharnum"))
+    if (separators is None) == (wanted is None):
+        raise node.wrong("one of separators and tokenexp is wanted, and not both")
+    if least < 1 or wanted == "":
+        raise node.wrong("mincharnum is to be at least 1, and tokenexp is not to be empty")
+    if wanted == "." or list(separators or ()) == [""]:
+        if least > 1:
+            raise node.wrong(f"mincharnum is {least}, and each token is one character")
+        return iter
+    if wanted is not None:
+        pattern = regular(node, "tokenexp", wanted, longest=True)
+        return lambda s: (s[i:j] for i, j in _matches(pattern, s, 0, len(s)) if j - i >= least)
+    dividers = [regular(node, "separators", p, longest=True) for p in separators]
+    if empty := [p for p, d in zip(separators, dividers, strict=True) if d.fullmatch("")]:
+        raise node.unsupported(f"the separator {empty[0]!r}, which matches the empty string")
+
+    def divided(s: str) -> Iterator[str]:
+        spans = [(0, len(s))]
+        for divider in dividers:
+            cuts = [(i, [*_matches(divider, s, i, j)], j) for i, j in spans]
+            edges = [[i, *(e for cut in found for e in cut), j] for i, found, j in cuts]
+            spans = [span for e in edges for span in zip(e[::2], e[1::2], strict=True) if span[1] - span[0] >= least]
+        return (s[i:j] for i, j in spans)
+
+    return divided
+
+
+def _matches(pattern: Any, s: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where an expression matches, from left to right, without the matches that are empty."""
+    while found := pattern.search(s, start, end):
+        i, j = found.span()
+        if j > i:
+            yield i, j
+        if (start := max(j, i + 1)) > end:
+            return
 
 
 def strings_rule(domain: str, name: str, rule: Rule | None) -> Rule | None:
     """The rule for a node of which an operand is strings; `rule` is the one for numbers."""
-    if domain == "" and name in TABLE:
-        return TABLE[name]
+    if (domain, name) in TABLE:
+        return TABLE[domain, name]
     if name in READS:
         return rule
 
@@ -121,11 +200,35 @@ def strings_rule(domain: str, name: str, rule: Rule | None) -> Rule | None:
     return moved
 
 
-TABLE: dict[str, Rule] = {
-    "Cast": cast_from,
-    "RegexFullMatch": full_match,
-    "StringConcat": concat,
-    "StringNormalizer": normalize,
-    "StringSplit": split,
+TABLE: dict[tuple[str, str], Rule] = {
+    ("", "Cast"): cast_from,
+    ("", "RegexFullMatch"): full_match,
+    ("", "StringConcat"): concat,
+    ("", "StringNormalizer"): normalize,
+    ("", "StringSplit"): split,
+    (DOMAIN, "Tokenizer"): tokenize,
 }
-"""The rules for operands that are strings."""
+"""The rules for operands that are strings, by domain and name."""
+
+
+def reads_characters(model: ModelProto, name: str) -> bool:
+    """Whether a node reads the characters of strings that go in under this name: of a graph or a function inside it is
+    enough that one is there."""
+    held = {name}
+    functions = {(domain_of(f.domain), f.name): f for f in model.functions}
+    for node in model.graph.node:
+        if held.isdisjoint(reads(node)):
+            continue
+        inner = [n for n in nodes_of(GraphProto(node=[node])) if n is not node]
+        if any(_key(n) in TABLE for n in [node, *inner]):
+            return True
+        local = [f for n in [node, *inner] if (f := functions.get(_key(n)))]
+        if any(_key(n) in TABLE for f in (local and model.functions) for n in nodes_of(GraphProto(node=f.node))):
+            return True
+        if inner or local or node.op_type in MOVES:
+            held.update(node.output)
+    return False
+
+
+def _key(node: NodeProto) -> tuple[str, str]:
+    return domain_of(node.domain), node.op_type
