@@ -75,7 +75,7 @@ class OriginalProgram:
         found: dict[str, Any] = {}
 
         def add(name: str, value: Any) -> None:
-            found[unused(own_name(name), found)] = value
+            found[unused(own_name(name), found, self.names)] = value
 
         for s in self.exported.graph_signature.output_specs:
             match s.kind:

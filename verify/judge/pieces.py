@@ -146,7 +146,14 @@ class Dataflow:
         for at in work:
             nodes.append(at)
             work.add(self.makers[n] for n in self.reads[at] if n in self.makers and n not in known)
-        return replace(self.piece(nodes), outputs=tuple(names))
+        return replace(self._begun_with(self.piece(nodes), known), outputs=tuple(names))
+
+    def _begun_with(self, piece: Piece, known: Collection[str]) -> Piece:
+        """A piece and the nodes before it that make it one of known tensors and the model's inputs: a node that it got
+        for the sake of what must stay inside may read others."""
+        while missing := {self.makers[n] for n in piece.inputs if n in self.makers and n not in known}:
+            piece = self.piece({*piece.nodes, *missing})
+        return piece
 
     def held(self, piece: Piece) -> frozenset[tuple[int, int]]:
         """The edges between nodes of a piece."""
@@ -159,9 +166,11 @@ class Dataflow:
         """Overlapping pieces that together hold every edge: each two neighbouring cells, with the nodes from further
         off that are read in them."""
         cells = self.cells(cell)
+        made: set[str] = set()
         for i, own in enumerate(cells):
             both = [*own, *(cells[i + 1] if i + 1 < len(cells) else ())]
-            yield Window(self.with_far(both), tuple(own))
+            yield Window(self._begun_with(self.with_far(both), made), tuple(own))
+            made.update(n for at in own for n in self.nodes[at].output if n)
 
     def with_far(self, nodes: Sequence[int]) -> Piece:
         """The piece of these nodes and of all that make what these read, but for what is known before a run."""

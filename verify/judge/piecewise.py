@@ -7,7 +7,7 @@ the windows before gave by our definition; so its intervals are those of a shall
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,9 @@ class Piecewise:
             if not numbers:
                 raise
             stored = {n: numpy_helper.from_array(a, n) for n, a in numbers.items()}
-            return self._imported(self.flow.model_of(piece, types, known | stored), model), True
+            found = self._imported(self.flow.model_of(piece, types, known | stored), model)
+            # who takes modules is given ours, with the numbers: the model alone has no meaning here
+            return replace(found, is_exported=True), True
 
     def _imported(self, model: onnx.ModelProto, shown: onnx.ModelProto) -> Subject:
         tensors: dict[str, Expr] = {}

@@ -31,6 +31,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.ops import OPERATORS
 from assay.verify.oracle.adversarial import Attempt
 from assay.verify.oracle.dot import TERMS, magnitudes
+from assay.verify.oracle.products import hangs_on_order
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -179,7 +180,7 @@ class CorrectRuns:
             i = len(self.made)
             rounding = Rounding(self.module, self.seed, i, self.scales, self.flushes and i % 2 == 1)
             try:
-                self.made.append(graph.run(self.module, self.inputs, apply=rounding.apply if i else None))
+                self.made.append(graph.run(self.module, self.inputs, apply=rounding.apply if i else self._first))
             except (Trap, Unpredictable) as why:
                 self.stopped = str(why)
         if self.stopped:
@@ -190,6 +191,16 @@ class CorrectRuns:
                 if isinstance(value, np.ndarray):
                     found.setdefault(name, []).append(value)
         return Spread({n: v for n, v in found.items() if len({a.shape for a in v}) == 1}, len(self.made))
+
+    def _first(
+        self, node: Call | CallTIR, attrs: Attrs, args: Sequence[Value], ordinary: Callable[..., Value]
+    ) -> Value:
+        """A node of the first run. Of a product whose order decides everything a few runs say nothing."""
+        op = node.op if isinstance(node, Call) and isinstance(node.op, Operator) else None
+        arrays = [a for a in args if isinstance(a, np.ndarray)]
+        if op is not None and len(arrays) == len(args) and hangs_on_order(op, attrs, arrays):
+            self.stopped = f"{op.name}: in some orders of its factors a product vanishes or overflows midway"
+        return ordinary(*args)
 
     @cached_property
     def may_overflow(self) -> bool:

@@ -116,15 +116,30 @@ def _by_short_sums(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value]
 def least_partial_product(op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value]) -> Array | None:
     """The least size that a product of some factors of each element may have, zeros left out: those below 1 may meet
     first. None for an operator that does not multiply many."""
+    return _partial_product(op, attrs, args, np.minimum)
+
+
+def _partial_product(op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], end: Any) -> Array | None:
     if op is None or not (op.name in ("prod", "cumprod") or (op.name, attrs.get("reduction")) == ("scatter_nd", "mul")):
         return None
-    small = [a if dtype(a.dtype).is_integer else _below_one(a) for a in args]
+    some = [a if dtype(a.dtype).is_integer else _on_one_side(a, end) for a in args]
     with np.errstate(all="ignore"):
-        return np.asarray(op.value(attrs, *small))
+        return np.asarray(op.value(attrs, *some))
 
 
-def _below_one(x: Value) -> Array:
-    """The least size of each number, and 1 for one that is larger or may be zero."""
+def _on_one_side(x: Value, end: Any) -> Array:
+    """The least size of each number, and 1 for one that is on the other side of 1, may be zero, or is not finite."""
     given = x if isinstance(x, Bounded) else Bounded.exact(np.asarray(x))
     size = np.abs(given.value) - given.radius
-    return np.where(size > 0, np.minimum(size, 1.0), 1.0)
+    return np.where((size > 0) & np.isfinite(size), end(size, 1.0), 1.0)
+
+
+def hangs_on_order(op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Array]) -> bool:
+    """Whether a product of many vanishes or overflows midway in some order of its factors, and not in another."""
+    least = _partial_product(op, attrs, args, np.minimum)
+    most = _partial_product(op, attrs, args, np.maximum)
+    if least is None or most is None or not dtype(args[0].dtype).is_float:
+        return False
+    of = dtype(args[0].dtype)
+    both = (least < 1) & (most > 1)
+    return bool(np.any(both & ((least < float(of.smallest_normal)) | (most > float(of.max)))))

@@ -45,6 +45,8 @@ class HloBuilder:
         """What a variable is bound to."""
         self.params: dict[Var, Scope] = {}
         """Parameters of functions, which nothing here computes, and where each has its value."""
+        self.numbers: set[Expr] = set()
+        """Values that a program has as numbers, and not as tensors."""
         self._contents: dict[Expr, Contents | tuple[Contents, ...] | None] = {}
 
     # --- bindings --------------------------------------------------------------------------------------------------

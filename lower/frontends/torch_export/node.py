@@ -42,6 +42,8 @@ class AtenNode:
     """Tensors, numbers, sizes, dtypes, lists of these, None; those that are left out are not there."""
     declared: Sequence[TensorType | None] = ()
     """The types of its results as the program says them; None for what is no tensor."""
+    is_size: bool = True
+    """Whether a number that it gives is 0 or more, as the program says; such numbers are sizes."""
     subgraph: Callable[[Any, Sequence[Any]], Task[list[Any]]] | None = None
     """The results of a graph that is an argument, for values of its inputs."""
     writes: dict[str, Expr] = dataclasses.field(default_factory=dict)
@@ -205,8 +207,13 @@ class AtenNode:
         return self.constant(x, of)
 
     def promoted(self, *xs: Operand) -> DType:
-        """The dtype that operands meet in."""
-        return promoted(xs, aten_type)
+        """The dtype that operands meet in; what the program has as a number counts as one."""
+        numbers = self.builder.numbers
+        stand_ins = {"float": 1.0, "bool": True}
+        return promoted(
+            [stand_ins.get(aten_type(x).dtype.kind, 1) if isinstance(x, Expr) and x in numbers else x for x in xs],
+            aten_type,
+        )
 
     def together(self, *xs: Operand, floats: bool = False) -> list[Expr]:
         """Operands in the dtype that they meet in; whole numbers as float32 where `floats` are wanted."""

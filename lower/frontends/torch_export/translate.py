@@ -72,7 +72,7 @@ class ArchiveTranslator:
         params = self.params(whole, program["graph"]["tensor_values"], names, scope)
         self.guards(whole, params, names, program["graph"]["tensor_values"])
         outputs = yield self.block(program["graph"], names)
-        results = self.results(whole, outputs, names)
+        results = self.results(whole, outputs, names, [p.name for p in params])
         if not results:
             raise Unsupported("the program has no tensor as a result", label="torch_export.C2")
         values = list(results.values())
@@ -197,18 +197,21 @@ class ArchiveTranslator:
                 upper[name] = most
         return {k: v for k, v in ((UPPER, upper), (LOWER, lower)) if v}
 
-    def results(self, whole: ProgramInterface, outputs: Sequence[Any], names: Names) -> dict[str, Expr]:
-        """The results by name: what the program returns, and what it has written to."""
+    def results(
+        self, whole: ProgramInterface, outputs: Sequence[Any], names: Names, params: Sequence[str]
+    ) -> dict[str, Expr]:
+        """The results by name: what the program returns, and what it has written to. None has the name of a parameter,
+        which an input that is returned would have."""
         found: dict[str, Expr] = {}
         for name, value in zip(whole.outputs, outputs, strict=True):
             made = self.as_result(value)
             if made is not None:
-                found[unused(own_name(name), found)] = made
+                found[unused(own_name(name), found, params)] = made
         said = set(whole.outputs)
         for given in whole.inputs:
             cell = names.get(given.name)
             if isinstance(cell, TensorCell) and cell.written and given.written_as not in said:
-                found[unused(own_name(given.written_as), found)] = cell.get()
+                found[unused(own_name(given.written_as), found, params)] = cell.get()
         return found
 
     def as_result(self, value: Any) -> Expr | None:
@@ -261,7 +264,8 @@ class ArchiveTranslator:
             return self.inner(text, values)
 
         plain_ = {k: plain(v) for k, v in given.items()}
-        made = AtenNode(self.builder, name, overload, plain_, declared, run_graph)
+        is_size = all(self.is_size(o, of) for o in node["outputs"])
+        made = AtenNode(self.builder, name, overload, plain_, declared, is_size, run_graph)
         if isinstance(rule, ViewRule) and (cell := rule.shared(given)) is not None:
             self.bind(node["outputs"], rule.cells(made, cell), of, names)
             return
@@ -322,16 +326,32 @@ class ArchiveTranslator:
                 names[name] = placed_in_memory(cell, of["tensor_values"][name])
             elif "as_sym_int" in out and "as_name" in out["as_sym_int"]:
                 name = out["as_sym_int"]["as_name"]
-                names[name] = value
+                names[name] = self.number(value)
                 if isinstance(value, (int, scalar.Expr)):
                     self.name_size(of["sym_int_values"][name], value)
             elif "as_sym_bool" in out:
                 names[out["as_sym_bool"]["as_name"]] = value
             elif "as_sym_float" in out:
-                names[out["as_sym_float"]["as_name"]] = value
+                names[out["as_sym_float"]["as_name"]] = self.number(value)
             elif "as_none" not in out:
                 raise Unsupported(f"a result that is {next(iter(out), 'nothing')} is not handled",
                                   label="torch_export.C7")  # fmt: skip
+
+    def number(self, value: Any) -> Any:
+        """What the program has as a number: of a tensor's dtype, where only a run knows it, but no tensor where dtypes
+        meet."""
+        if not isinstance(value, Expr):
+            return value
+        named = self.builder.named(value)
+        self.builder.numbers.add(named)
+        return named
+
+    def is_size(self, out: Json, of: Json) -> bool:
+        """Whether a result is no number, or one that is 0 or more by what the program says of its symbol."""
+        said = of["sym_int_values"].get(out.get("as_sym_int", {}).get("as_name"))
+        name = symbol_of(said) if said else ""
+        limits = self.archive.program.get("range_constraints", {}).get(name)
+        return limits is None or (isinstance(limits["min_val"], int) and limits["min_val"] >= 0)
 
     def name_size(self, said: Json, value: Dim) -> None:
         """Remember what a symbol of PyTorch stands for, where the size is just that symbol."""

@@ -15,7 +15,7 @@ from assay.lower.frontends.stablehlo.operators.functions import free, log1p, wid
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type, truth
 from assay.lower.frontends.torch_export.operators.elementwise import constant_like, is_float, is_minus, is_nan, trunc
 from assay.lower.frontends.torch_export.promotion import Operand
-from assay.semantics.dtypes import BOOL, FLOAT32, DType
+from assay.semantics.dtypes import BOOL, FLOAT32, FLOAT64, DType
 from assay.semantics.graph import Expr
 
 Two = Callable[[AtenNode, Expr, Expr], Expr]
@@ -66,13 +66,16 @@ def bits(whole: str, logical_: str) -> AtenRule:
 
 
 def scaled(node: AtenNode, y: Expr) -> Expr:
-    """The second operand of a sum times `alpha`."""
+    """The second operand of a sum times `alpha`, which is a number of the dtype of the result: of narrow floats their
+    product is too, unless it is kept wider."""
     alpha = node.get("alpha", 1)
+    work = aten_type(y).dtype
     if isinstance(alpha, (int, float)) and alpha == 1:
         return y
-    if aten_type(y).dtype is BOOL:
+    if work is BOOL:
         raise node.unsupported("alpha for bools")
-    return node.call("multiply", y, node.as_tensor(alpha, aten_type(y).dtype))
+    to = node.promoted(node.operand("self"), node.operand("other"))
+    return node.cast(node.call("multiply", node.cast(y, to), node.as_tensor(alpha, to)), work)
 
 
 def add(node: AtenNode, x: Expr, y: Expr) -> Expr:
@@ -266,9 +269,17 @@ def copysign(node: AtenNode, x: Expr, y: Expr) -> Expr:
 
 
 def hypot(node: AtenNode, x: Expr, y: Expr) -> Expr:
-    """sqrt(x^2 + y^2), in float64; infinite where one is."""
+    """sqrt(x^2 + y^2), in float64; infinite where one is. Where a square of float64 could overflow, the larger number
+    times the root of 1 and the square of what the other is of it."""
     a, b = wide(node, x), wide(node, y)
-    root = node.call("sqrt", node.call("add", node.call("multiply", a, a), node.call("multiply", b, b)))
+    if aten_type(x).dtype is FLOAT64:
+        most, least = (node.call(op, node.call("abs", a), node.call("abs", b)) for op in ("maximum", "minimum"))
+        zero = node.call("equal", most, 0.0)
+        part = node.call("divide", least, node.call("where", zero, constant_like(node, 1, most), most))
+        more = node.call("add", constant_like(node, 1, part), node.call("multiply", part, part))
+        root = node.call("multiply", most, node.call("sqrt", more))
+    else:
+        root = node.call("sqrt", node.call("add", node.call("multiply", a, a), node.call("multiply", b, b)))
     endless = node.call("equal", node.call("maximum", node.call("abs", a), node.call("abs", b)), math.inf)
     some = node.call("logical_or", endless, node.call("equal", node.call("abs", a), math.inf))
     some = node.call("logical_or", some, node.call("equal", node.call("abs", b), math.inf))

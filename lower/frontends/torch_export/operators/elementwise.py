@@ -295,6 +295,8 @@ def shrink(soft: bool) -> Function:
 def logit(node: AtenNode, x: Expr) -> Expr:
     """log(x / (1 - x)), x first brought within eps and 1 - eps."""
     if node.has("eps"):
+        if aten_type(x).dtype.bits < 32:  # rounded before or behind the subtraction: 1 - eps is close to 1
+            raise node.unsupported(f"eps in {aten_type(x).dtype}")
         eps = float(node.number("eps"))
         x = node.call("clip", x, min=eps, max=1 - eps)
     rest = node.call("subtract", constant_like(node, 1, x), x)
@@ -353,7 +355,7 @@ TABLE: dict[str, AtenRule] = {
     "log2": floating(logarithm(2)),
     "log_sigmoid": floating(log_sigmoid),
     "logical_not": truths(logical_not),
-    "logit": floating(logit),
+    "logit": floating(logit, steps=False),
     "mish": floating(mish),
     "nan_to_num": nan_to_num,
     "native_dropout": dropout,

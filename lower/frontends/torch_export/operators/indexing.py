@@ -330,11 +330,11 @@ def bucketize(node: AtenNode) -> Expr:
 
 
 def item(node: AtenNode) -> object:
-    """The element of a tensor of one: a size that only a run knows, or a number."""
+    """The element of a tensor of one: a size that only a run knows, or a number, as one that may be below 0 is."""
     x = node.tensor()
     of = aten_type(x).dtype
-    if not of.is_integer:
-        return node.shaped(x)
+    if not of.is_integer or not node.is_size:
+        return node.shaped(x if of.is_float or of is BOOL else node.cast(x, INT64))
     (size,) = node.builder.measured(node.shaped(node.cast(x, INT64), 1), "item")
     return size
 

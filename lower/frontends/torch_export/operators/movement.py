@@ -12,7 +12,7 @@ from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_typ
 from assay.lower.frontends.torch_export.operators.counts import repeated
 from assay.lower.frontends.torch_export.operators.views import index_of, part_of, with_part, with_slice
 from assay.semantics import scalar
-from assay.semantics.dtypes import BOOL, FLOAT32, INT64, DType
+from assay.semantics.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, simplify
@@ -250,8 +250,7 @@ def arange(node: AtenNode) -> Expr:
         return node.cast(node.call("add", y, node.as_tensor(start, INT64)), of)
     first, last, by = (float(node.number(n, d)) for n, d in (("start", 0), ("end", 0), ("step", 1)))
     size = max(math.ceil((last - first) / by), 0)
-    work = of if of.is_float and of.bits >= 32 else FLOAT32
-    y = node.call("multiply", node.line(size, work), by)
+    y = node.call("multiply", node.line(size, FLOAT64), by)
     return node.cast(node.call("add", y, first), of)
 
 
@@ -312,6 +311,8 @@ def one_hot(node: AtenNode) -> Expr:
     count = node.whole("num_classes", -1)
     if count < 0:
         raise node.unsupported("a number of classes that only a run knows")
+    within = node.call("logical_and", node.call("greater_equal", x, 0), node.call("less", x, count))
+    node.require(node.every(within), f"a class is below 0, or not below {count}")
     wide = node.shaped(x, *aten_type(x).shape, 1)
     return node.cast(node.call("equal", wide, node.line(count)), INT64)
 

@@ -49,7 +49,9 @@ def attention(node: AtenNode) -> Expr:
         held = node.call("greater_equal", node.shaped(node.line(rows), rows, 1), node.line(columns))
         scores = node.call("where", held, scores, constant_like(node, -math.inf, scores))
     if mask is not None and aten_type(mask).dtype is BOOL:
-        scores = node.call("where", mask, scores, constant_like(node, -math.inf, scores))
+        # added, as a mask of floats is: what is NaN or infinite stays no number where it is masked
+        least = constant_like(node, -math.inf, scores)
+        scores = node.call("add", scores, node.call("where", mask, constant_like(node, 0, scores), least))
     elif mask is not None:
         scores = step(node.call("add", scores, node.cast(mask, of.dtype)))
     weights = step(node.call("nn.softmax", scores, axis=rank - 1))

@@ -31,7 +31,8 @@ def summed(op: str) -> AtenRule:
         of = aten_type(x).dtype
         to = node.dtype(of if of.is_float else INT64)
         axes = node.axes(aten_type(x).ndim)
-        y = node.work(node.cast(x, to))
+        # products of narrow floats are rounded one by one, unless they are kept wider
+        y = node.cast(x, to) if op == "prod" else node.work(node.cast(x, to))
         return node.cast(node.call(op, y, axis=axes, keepdims=kept(node)) if axes else y, to)
 
     return rule
@@ -178,6 +179,10 @@ def logsumexp(node: AtenNode) -> Expr:
     of = aten_type(x).dtype if aten_type(x).dtype.is_float else FLOAT32
     x = node.work(node.cast(x, of))
     axes = node.axes(aten_type(x).ndim)
+    shape = aten_type(x).shape
+    if any(shape[a] == 0 for a in axes):  # the logarithm of 0, which is the sum of nothing
+        left = [1 if a in axes else d for a, d in enumerate(shape) if kept(node) or a not in axes]
+        return node.full(left, -math.inf, of)
     if not axes:
         return node.cast(x, of)
     most = node.call("max", x, axis=axes, keepdims=True)
@@ -185,8 +190,7 @@ def logsumexp(node: AtenNode) -> Expr:
     most = node.call("where", endless, constant_like(node, 0, x), most)
     total = node.call("sum", node.call("exp", node.call("subtract", x, most)), axis=axes, keepdims=True)
     y = node.call("add", node.call("log", total), most)
-    shape = [d for a, d in enumerate(aten_type(x).shape) if a not in axes]
-    return node.cast(y if kept(node) else node.shaped(y, *shape), of)
+    return node.cast(y if kept(node) else node.shaped(y, *(d for a, d in enumerate(shape) if a not in axes)), of)
 
 
 def norm(node: AtenNode, x: Expr, power: float, axes: tuple[int, ...], keep: bool) -> Expr:

@@ -152,7 +152,9 @@ def interpolated(rank: int, taps: Callable[[ResizedAxis], tuple[Term, Term]], ne
 
     def rule(node: AtenNode) -> Expr:
         of = aten_type(operand(node)).dtype
-        if of.bits < 32 and (rank, taps) != (2, linear_taps):  # else ATen rounds each weight and each sum
+        if (
+            not of.is_float or of.bits < 32 and (rank, taps) != (2, linear_taps)
+        ):  # else ATen rounds each weight and each sum
             raise node.unsupported(f"weights in {of}")
         x = node.work(operand(node))
         for axis in axes(node, rank, node.flag("align_corners")):
