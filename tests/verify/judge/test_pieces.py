@@ -53,6 +53,21 @@ def test_a_piece_of_many_nodes_is_told_by_its_ends() -> None:
     assert any(len(w.piece.nodes) > 3 for w in flow.windows())
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_window_begins_with_what_is_known(name: str) -> None:
+    """Where much stays inside, a window gets nodes of cells to come, and with them all that these read."""
+    model = models.model(name)
+    made = [o for n in model.graph.node for o in n.output]
+    flow = Dataflow(model, shown=[*made[::3], *(o.name for o in model.graph.output)])
+    known: set[str] = set()
+    for window in flow.windows(cell=3):
+        assert not [n for n in window.piece.inputs if n in flow.makers and n not in known]
+        known.update(o for i in window.cell for o in flow.nodes[i].output)
+        some = [o for o in window.piece.outputs if o in flow.makers][:1]
+        part = flow.piece_to(some, window.piece.inputs) if some else window.piece
+        assert not [n for n in part.inputs if n in flow.makers and n not in window.piece.inputs]
+
+
 @pytest.mark.parametrize("name", ["gpt2-trilu", "quantized"])
 def test_a_run_by_pieces_gives_what_the_whole_does(name: str) -> None:
     """Each window begins with arrays that windows before it gave; the last gives what the model gives."""
