@@ -121,8 +121,8 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "padding.infinite", (*(f"nn.conv{r}d" for r in (1, 2, 3)), "ConvTranspose"),
-        "a zero that is no element, of the padding or between the elements of a ConvTranspose, meets an infinite weight"
-        " or NaN",
+        "a zero that is no element, of the padding, between the elements of a ConvTranspose, or of a plane of zeros"
+        " beside other planes, meets an infinite weight or NaN",
         "NaN, or the sum of the other products", _silent("Conv", "ConvTranspose"), padding.products_of_zeros,
         ("Conv", "ConvTranspose"),
     ),

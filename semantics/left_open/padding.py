@@ -23,18 +23,32 @@ Sums = Callable[[Any, Any], Array]
 
 
 def products_of_zeros(u: OperatorUse) -> Iterator[Opening]:
-    """nn.conv1d, nn.conv2d and nn.conv3d with padding; and ConvTranspose, which is imported as a convolution of the
-    elements with zeros between and around them."""
-    w = u.operands[1]
+    """nn.conv1d, nn.conv2d and nn.conv3d with padding, or of whole planes of zeros beside others, as a transposed
+    convolution is of the elements with zeros between and around them; and ConvTranspose, which is imported so."""
+    x, w = u.operands[:2]
     if u.operator == "ConvTranspose":
-        yield from _without_zeros(u, lambda x, w: _put_back(u, x, w), prod(w.shape) // w.shape[1])
-    elif any(u.attrs["padding"]):
         yield from _without_zeros(
-            u, lambda x, w: np.asarray(operator(u.operator).value(u.attrs, x, w)), prod(w.shape[1:])
+            u, lambda x, w: _put_back(u, x, w), prod(w.shape) // w.shape[1], np.ones_like(x, bool)
         )
+    elif u.is_float and not np.isfinite(w).all():
+        there = ~_in_planes_of_zeros(x)
+        if any(u.attrs["padding"]) or not there.all():
+            yield from _without_zeros(
+                u, lambda x, w: np.asarray(operator(u.operator).value(u.attrs, x, w)), prod(w.shape[1:]), there
+            )
 
 
-def _without_zeros(u: OperatorUse, sums: Sums, terms: int) -> Iterator[Opening]:
+def _in_planes_of_zeros(x: Array) -> Array:
+    """Which elements have a place on a spatial axis where all are zeros, unless all places of that axis are so."""
+    found = np.zeros_like(x, bool)
+    for axis in range(2, x.ndim):
+        zeros = np.asarray((x == 0).all(axis=tuple(a for a in range(x.ndim) if a != axis), keepdims=True))
+        found |= zeros & ~zeros.all()
+    return found
+
+
+def _without_zeros(u: OperatorUse, sums: Sums, terms: int, there: Array) -> Iterator[Opening]:
+    """What an implementation may give that leaves out the products of what is not `there`."""
     result = u.results[0]
     if not u.is_float or not np.isnan(result).any() or np.isfinite(u.operands[1]).all():
         return
@@ -44,7 +58,7 @@ def _without_zeros(u: OperatorUse, sums: Sums, terms: int) -> Iterator[Opening]:
 
     def some(*pairs: tuple[Any, Any]) -> Any:
         """Where one product is of an element of the first kind and a weight of the second."""
-        return sum(sums(a.astype(np.float64), b.astype(np.float64)) for a, b in pairs) > 0
+        return sum(sums((a & there).astype(np.float64), b.astype(np.float64)) for a, b in pairs) > 0
 
     up, down = ((w > 0) & np.isfinite(w), (w < 0) & np.isfinite(w))
     plus = some((x > 0, w == np.inf), (x < 0, w == -np.inf), (x == np.inf, up), (x == -np.inf, down)) | (bias == np.inf)

@@ -115,7 +115,8 @@ class PieceFinding:
 @dataclass(frozen=True)
 class SampleVerdict:
     """The verdict on one set of inputs. `rests` is what it rests on: "bounds" of the whole program, "tensors" that the
-    backend showed, "pieces" of the model, or "" where nothing is said. `errors` are those of the outputs."""
+    backend showed, "pieces" of the model, "failure" where it failed as it may, or "" where nothing is said. `errors`
+    are those of the outputs."""
 
     sample: str
     outcome: str
@@ -262,6 +263,7 @@ RESTS = {
     "pieces": "pieces of the model that together hold every edge, and outputs within the spread of correct runs",
     "recorded": "each tensor that was recorded, given those before it",
     "shared": "pieces between tensors that both programs have, and outputs within the spread of correct runs",
+    "failure": "failing where the program may fail",
     "": "nothing",
 }  # fmt: skip
 """What a verdict rests on, in words."""

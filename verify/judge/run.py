@@ -172,6 +172,7 @@ class JudgeRun:
         if outcome == "unpredictable" and isinstance(expected.possible, Unpredictable):
             outcome = "undecided" if expected.possible.label in UNDECIDED else outcome
         rests = "" if outcome not in GOOD else "tensors" if verdict.judged else "bounds"
+        rests = "failure" if rests and isinstance(outputs, Trap) else rests
         return SampleVerdict(
             sample.name, outcome, rests, verdict.detail, verdict.worst, verdict.culprit or "", verdict.layer,
             errors=errors, judged=verdict.judged,

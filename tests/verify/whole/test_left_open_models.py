@@ -176,6 +176,8 @@ CASES: tuple[Case, ...] = (
          [[[[1, 2, 3]]], [[[INF, 1, 1]], [[1, 0, NAN]]], [5, 1]], [[[[8, INF, INF], [NAN, NAN, 3]]]],
          [[[[9, INF, INF], [NAN, NAN, 3]]], [[[8, NAN, INF], [NAN, NAN, 3]]], [[[8, INF, INF], [1, NAN, 3]]],
              [[[8, INF, INF], [NAN, NAN, 4]]]]),
+    Case("padding.infinite", "Conv", "(float[1,1,3] x, float[1,1,1] w) => (float[1,1,3] y)", "y = Conv(x, w)",
+         [[[[1, 0, -2]]], [[[INF]]]], [[[[INF, 0, -INF]]]], [[[[INF, 1, -INF]]], [[[INF, INF, -INF]]]]),
     Case("padding.infinite", "ConvTranspose", "(float[1,1,2] x, float[1,1,2] w) => (float[1,1,4] y)",
         "y = ConvTranspose<strides=[2]>(x, w)",
          [[[[1, 2]]], [[[INF, 1]]]], [[[[INF, 1, INF, 2]]]],
