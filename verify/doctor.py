@@ -29,6 +29,7 @@ ADDS: Mapping[str, str] = {
     "cvc5": "a second solver for the kept texts of proofs: verify --second-opinion",
     "judge": "the backend onnxruntime",
     "images": "ONNX's ImageDecoder",
+    "strings": "regular expressions of ONNX's RegexFullMatch and of Tokenizer",
     "torch": "the backend torch, and programs of torch.export",
     "tvm": "the backend tvm, and what its passes do: check --backend tvm --per-pass",
     "openvino": "the backend openvino",

@@ -113,7 +113,7 @@ def handle(request: tuple[Any, ...], served: Served) -> Any:
         case ("describe", name):
             accepts: Accepts = getattr(served.backend(name), "accepts", EVERYTHING_KEPT)
             return {"accepts": accepts.by_name}
-        case ("prepare", number, name, data, dims, wanted, paths, text, original):
+        case ("prepare", number, name, data, dims, wanted, paths, text, original, values):
             with on_disk():
                 files = [mapped_file(Path(path)) for path in paths]
             model = onnx.load_model_from_string(data)
@@ -121,7 +121,7 @@ def handle(request: tuple[Any, ...], served: Served) -> Any:
             kept = served.prepared
             while len(kept) >= KEPT or (kept and sum(k.size for k in kept.values()) + size > MOST):
                 del kept[next(iter(kept))]
-            run = served.backend(name).prepare(UnreadSubject(model, dims, text, original), wanted)
+            run = served.backend(name).prepare(UnreadSubject(model, dims, text, original, values), wanted)
             kept[number] = Readied(name, run, size, files)
             return None
         case ("run", number, inputs):

@@ -135,7 +135,7 @@ class Isolated:
         model = subject.model
         files = list(files_of(model))
         data, dims = model.SerializeToString(), dict(subject.dims)
-        form = (self._text(subject), subject.original)
+        form = (self._text(subject), subject.original, dict(subject.values))
         why = without_words(model)
         if why and not form[0] and not (subject.original and getattr(of_ours(self.name), "takes_originals", False)):
             raise cannot(self.name, why)

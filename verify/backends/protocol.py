@@ -51,6 +51,8 @@ class Subject:
     original: bytes = b""
     """The archive of a program of torch.export that the module was read from: PyTorch's backends run this program, and
     not what the module would be as another."""
+    values: Mapping[str, Array] = field(default_factory=dict)
+    """What inputs hold, where a type in the module hangs on that: who imports the model needs them too."""
 
     @property
     def outputs(self) -> list[str]:
@@ -71,7 +73,7 @@ def whole(subject: Subject) -> Subject:
     if model is subject.model:
         return subject
     if isinstance(subject, UnreadSubject):
-        return UnreadSubject(model, subject.dims, vars(subject)["text"], subject.original)
+        return UnreadSubject(model, subject.dims, vars(subject)["text"], subject.original, subject.values)
     return replace(subject, model=model)
 
 
@@ -84,11 +86,19 @@ def subject_of_model(
     """An ONNX model as a subject: it is imported, at the `values` of inputs where one decides a type. Raises what
     `import_onnx` raises."""
     from assay.interp.graph import evaluate
+    from assay.lower.frontends.onnx.model import import_onnx
     from assay.verify.border.inputs import import_with
 
     tensors: dict[str, Expr] = {}
-    module = import_with(values or {}, model=model, evaluate=evaluate, dims=dims or {}, source=source, tensors=tensors)
-    return Subject(module, model, tensors, dict(dims or {}))
+    how: dict[str, Any] = {"model": model, "evaluate": evaluate, "dims": dims or {}, "source": source}
+    how["tensors"] = tensors
+    try:
+        return Subject(import_onnx(**how), model, tensors, dict(dims or {}))
+    except Invalid:
+        if not values:
+            raise
+    tensors.clear()
+    return Subject(import_with(values, **how), model, tensors, dict(dims or {}), values=dict(values))
 
 
 class UnreadSubject(Subject):
@@ -96,14 +106,22 @@ class UnreadSubject(Subject):
     what our import refuses. Its `module` and `tensors` raise what `import_onnx` raises. `text` is the module whose
     export the model is, if it is one: that is what is meant."""
 
-    def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int], text: str = "", original: bytes = b"") -> None:
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        dims: Mapping[str, int],
+        text: str = "",
+        original: bytes = b"",
+        values: Mapping[str, Array] | None = None,
+    ) -> None:
         vars(self).update(model=model, dims=dict(dims), files=(), is_exported=bool(text), text=text, original=original)
+        vars(self).update(values=values or {})
 
     @cached_property
     def _read(self) -> Subject:
         if vars(self)["text"]:
             return subject_of_text(vars(self)["text"], self.model)
-        return subject_of_model(self.model, self.dims)
+        return subject_of_model(self.model, self.dims, values=self.values)
 
     @property
     def module(self) -> Module:

@@ -104,8 +104,7 @@ class Piecewise:
                 raise
             stored = {n: numpy_helper.from_array(a, n) for n, a in numbers.items()}
             found = self._imported(self.flow.model_of(piece, types, known | stored), model)
-            # who takes modules is given ours, with the numbers: the model alone has no meaning here
-            return replace(found, is_exported=True), True
+            return replace(found, values=numbers), True
 
     def _imported(self, model: onnx.ModelProto, shown: onnx.ModelProto) -> Subject:
         tensors: dict[str, Expr] = {}

@@ -176,7 +176,7 @@ def test_programs_stay_prepared_as_far_as_their_models_fit(monkeypatch: pytest.M
         monkeypatch.setattr(child, "MOST", most)
         for number in range(6):
             served.prepared.pop(number, None)
-            child.handle(("prepare", number, "numpy", model, {}, ["y"], [], "", b""), served)
+            child.handle(("prepare", number, "numpy", model, {}, ["y"], [], "", b"", {}), served)
         assert sorted(served.prepared) == kept
     assert child.handle(("run", 0, {"x": np.ones(1, np.float32)}), served) is None
     assert child.handle(("run", 5, {"x": np.ones(1, np.float32)}), served)["y"] == -1
