@@ -116,11 +116,11 @@ def judge(
         program, _, files = opened_outside(read)
         source = file_name(model)
         given = _with_recorded(program, input_arrays(inputs), recordings)
-        reads = isinstance(program, onnx.ModelProto) and bool(inputs_read(program))
+        reads = inputs_read(program) if isinstance(program, onnx.ModelProto) else []
         others: list[Backend] = [who for _, who in named]
         may_cut = second is None and not recordings
         asked = _Asked(program, given, dims or {}, chosen_kinds, runs, seed, source, original, others, may_cut)
-        subject, chosen, made, taken, cut, texts = asked.posed(with_texts=not recordings)
+        subject, chosen, made, taken, cut, texts = asked.posed([n for n in reads if n not in given])
         subject = holding(subject, files)
         for name, arrays in recordings.items():
             missing = [p.name for p in subject.module.main.params if p.name not in given]
@@ -188,12 +188,12 @@ class _Asked:
     backends: Sequence[Backend]
     may_cut: bool
 
-    def posed(self, with_texts: bool) -> _Posed:
-        """The program as it is posed. Where characters of strings are read that are not given, some are chosen: the
-        first on which it runs."""
+    def posed(self, unknown: Sequence[str]) -> _Posed:
+        """The program as it is posed. For inputs whose characters are read and `unknown` strings are chosen: the first
+        on which it runs."""
         refused: AssayError | None = None
-        if with_texts and isinstance(self.program, onnx.ModelProto):
-            for texts in drawn_texts(self.program, self.given, self.dims, self.seed):
+        if isinstance(self.program, onnx.ModelProto):
+            for texts in drawn_texts(self.program, unknown, self.given, self.dims, self.seed):
                 try:
                     return self._posed(texts)
                 except (Invalid, Trap) as why:
@@ -208,12 +208,11 @@ class _Asked:
             self.program, {**self.given, **texts}, self.dims, self.seed, self.source
         )
         original = with_buffers(self.original, defaults) if self.original else b""
-        places = without_meaning(program) if self.may_cut and isinstance(program, onnx.ModelProto) else []
-        if places and isinstance(program, onnx.ModelProto):
+        cut = None
+        if self.may_cut and isinstance(program, onnx.ModelProto) and (places := without_meaning(program)):
             cut = Cut(program, places)
             subject, chosen = sized_by_run(cut, self.backends, sizes, given, self.seed)
         else:
-            cut = None
             subject, chosen = with_chosen_sizes(program, sizes, given, self.source, self.seed, original=original)
         made = tuple(input_sets(subject.module, given, self.kinds, self.runs, self.seed))
         if cut is not None:

@@ -86,19 +86,14 @@ def subject_of_model(
     """An ONNX model as a subject: it is imported, at the `values` of inputs where one decides a type. Raises what
     `import_onnx` raises."""
     from assay.interp.graph import evaluate
-    from assay.lower.frontends.onnx.model import import_onnx
     from assay.verify.border.inputs import import_with
 
     tensors: dict[str, Expr] = {}
-    how: dict[str, Any] = {"model": model, "evaluate": evaluate, "dims": dims or {}, "source": source}
-    how["tensors"] = tensors
-    try:
-        return Subject(import_onnx(**how), model, tensors, dict(dims or {}))
-    except Invalid:
-        if not values:
-            raise
-    tensors.clear()
-    return Subject(import_with(values, **how), model, tensors, dict(dims or {}), values=dict(values))
+    used: set[str] = set()
+    how: dict[str, Any] = {"model": model, "evaluate": evaluate, "dims": dims or {}, "source": source, "used": used}
+    module = import_with(values or {}, **how, tensors=tensors)
+    hang_on = {n: value for n, value in (values or {}).items() if n in used}
+    return Subject(module, model, tensors, dict(dims or {}), values=hang_on)
 
 
 class UnreadSubject(Subject):

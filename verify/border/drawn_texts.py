@@ -30,11 +30,10 @@ FALLBACK = ("word", "another")
 
 
 def drawn_texts(
-    model: ModelProto, given: Mapping[str, Any], dims: Mapping[str, int], seed: int
+    model: ModelProto, names: Sequence[str], given: Mapping[str, Any], dims: Mapping[str, int], seed: int
 ) -> Iterator[dict[str, Array]]:
-    """Strings for the inputs that are not given and whose characters are read, by name: what may be tried, in order.
-    Nothing where there is no such input."""
-    names = [n for n in inputs_read(model) if n not in given]
+    """Strings for inputs of these names, beside those that are given: what may be tried, in order. Nothing where no
+    name is."""
     if not names:
         return
     try:

@@ -20,6 +20,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 from assay.lower.frontends.onnx.inner_nodes import nodes_of, nodes_of_model
 from assay.lower.frontends.onnx.interface import is_map_rows
 from assay.lower.frontends.onnx.model import COLUMNS, STRINGS
+from assay.lower.frontends.onnx.operators.strings import makes_strings
 from assay.lower.frontends.onnx.outside import without
 from assay.lower.frontends.onnx.string_table import text_names, texts_of
 from assay.verify.app.onnx_run import require_strings, strings_met
@@ -65,7 +66,7 @@ def with_numbers_only(
     else:
         for name, array in taken.items():
             require_strings(name, array)
-        made_of = strings_met(model, given, dims or {}) if outside and _makes_strings(model) else ()
+        made_of = strings_met(model, given, dims or {}) if outside and makes_strings(model) else ()
         first = [*own_strings(model), *(str(s) for a in taken.values() for s in a.reshape(-1))]
         table = tuple(dict.fromkeys([*first, *made_of])) or ("",)
     numbers = {s: i for i, s in enumerate(table)}
@@ -138,19 +139,6 @@ def own_strings(model: ModelProto) -> Iterator[str]:
     for node in nodes_of_model(model):
         for given in node.attribute:
             yield from _of_attribute(given)
-
-
-def _makes_strings(model: ModelProto) -> bool:
-    """Whether a node may make strings that are neither the model's nor given."""
-    return any(n.op_type in MAKERS or _casts_to_strings(n) for n in nodes_of_model(model))
-
-
-def _casts_to_strings(node: NodeProto) -> bool:
-    return node.op_type == "Cast" and any(a.name == "to" and a.i == TensorProto.STRING for a in node.attribute)
-
-
-MAKERS = ("StringConcat", "StringNormalizer", "StringSplit", "Tokenizer")
-"""Operators whose strings are neither the model's nor given. So may be those of a Cast."""
 
 
 def _of_attribute(given: AttributeProto) -> Iterable[str]:

@@ -76,6 +76,11 @@ class Runs:
         self._used.update((v, self._given[v]) for v in free)
         return self._evaluate(rewrite(expr, lambda e: self._given.get(e, e) if isinstance(e, Var) else e))
 
+    @property
+    def used(self) -> list[str]:
+        """The inputs that were settled."""
+        return [param.name for param in self._used]
+
     def measured(self, vector: Expr, name: str) -> tuple[Dim, ...] | None:
         """The elements of a vector of int64 as symbols; None where it is no such vector, or longer than a shape can be.
         A run in which one is negative traps (size.T1)."""

@@ -72,6 +72,7 @@ def import_onnx(
     only_sizes: bool = False,
     strings: Strings | None = None,
     draws: int | None = None,
+    used: set[str] | None = None,
 ) -> Module:
     """The model as a module with one function, `main`, whose attribute `outputs` has the names of the outputs.
 
@@ -79,7 +80,8 @@ def import_onnx(
     `evaluate` gives the value of an expression without free variables. `dims` binds symbolic dims by name; the rest
     stay symbolic. `values` says what inputs will hold, by name: where the type of the result depends on one in a way
     that no symbol can stand for (an axis, say), the import goes on with that value, and a run with another traps
-    (assert_op.T1). With `only_sizes` that is done for vectors of sizes alone. `source` is what messages call the model
+    (assert_op.T1); `used`, where given, is filled with the names of such inputs. With `only_sizes` that is done for
+    vectors of sizes alone. `source` is what messages call the model
     instead of its file name. `tensors`, where given, is filled with the model's tensors by name. `strings`, where
     given, is filled with numbers for the model's strings: tensors of strings are tensors of int64 then; without it a
     model with strings is Unsupported. `draws` seeds the generator of random numbers, of which the module has one
@@ -97,6 +99,8 @@ def import_onnx(
             builder.strings = strings
         builder.draws = None if draws is None else np.random.RandomState(draws)
         main = _Importer(read_in, builder, dims or {}, strings is not None).function(tensors)
+        if used is not None:
+            used.update(builder.runs.used)
         return Module({"main": main, **builder.containers.definitions})
 
 

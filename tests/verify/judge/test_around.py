@@ -189,6 +189,30 @@ def test_strings_that_are_read_by_them_are_no_results() -> None:
         assert found.outcome == "undecided" and said in found.closing(), found.closing()
 
 
+@dataclass
+class Speller:
+    """Runs an operator of nobody that makes strings of numbers, and what may follow it."""
+
+    name: str = "speller"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        def act(inputs: Mapping[str, Any]) -> dict[str, Any]:
+            spelt = np.where(inputs["x"] > 0, "aa", "bb")
+            known = {**inputs, "s": spelt, "y": np.where(spelt == "aa", 1, 2), "z": -inputs["x"]}
+            return {n: known[n] for n in wanted}
+
+        return act
+
+
+def test_strings_that_they_make_stand_for_nothing_in_the_rest() -> None:
+    """No number stands for a string that a run makes: where the rest reads it, nothing is judged."""
+    text = SETS.replace("]>", ', "my.domain": 1]>') + " g (float[2] x) => (int64[2] y, float[2] z)"
+    made = onnx.parser.parse_model(f"{text} {{ s = my.domain.Spell(x) z = Neg(x) y = {OF_LABELS}(s) }}")
+    (verdict,) = judge(made, [Speller()], kinds=["random"]).verdicts
+    said = "the rest reads strings, s, that come of what has no meaning here, Spell s"
+    assert verdict.outcome == "undecided" and said in verdict.closing(), verdict.closing()
+
+
 OF_LABELS = 'ai.onnx.ml.LabelEncoder<keys_strings = ["aa", "bb"], values_int64s = [1, 2]>'
 
 

@@ -16,7 +16,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from assay.lower.frontends.onnx.contrib import DOMAIN
 from assay.lower.frontends.onnx.control import reads
-from assay.lower.frontends.onnx.inner_nodes import nodes_of
+from assay.lower.frontends.onnx.inner_nodes import nodes_of, nodes_of_model
 from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule
 from assay.lower.frontends.onnx.reading import domain_of
 from assay.semantics.graph import Expr
@@ -209,6 +209,18 @@ TABLE: dict[tuple[str, str], Rule] = {
     (DOMAIN, "Tokenizer"): tokenize,
 }
 """The rules for operands that are strings, by domain and name."""
+GIVE_NUMBERS = {("", "Cast"), ("", "RegexFullMatch")}
+"""Those of them whose results are no strings."""
+
+
+def makes_strings(model: ModelProto) -> bool:
+    """Whether a node may make strings that are neither the model's nor given."""
+    made = TABLE.keys() - GIVE_NUMBERS
+    return any(_key(n) in made or _casts_to_strings(n) for n in nodes_of_model(model))
+
+
+def _casts_to_strings(node: NodeProto) -> bool:
+    return node.op_type == "Cast" and any(a.name == "to" and a.i == TensorProto.STRING for a in node.attribute)
 
 
 def reads_characters(model: ModelProto, name: str) -> bool:

@@ -12,9 +12,9 @@ from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_typ
 from assay.lower.frontends.torch_export.operators.composed import AtenMaker
 from assay.lower.frontends.torch_export.operators.views import ViewRule
 from assay.semantics.composed import equations
+from assay.semantics.composed.transposed import transposed_convolution
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.graph import Expr
-from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
 
 
@@ -107,13 +107,17 @@ def convolution(node: AtenNode) -> Expr:
     ones, zeros = (1,) * rank, (0,) * rank
     strides, dilation = (node.spatial(n, rank, ones) for n in ("stride", "dilation"))
     groups = node.whole("groups", 1)
-    more = [] if bias is None else [node.work(bias)]
+    carried = None if bias is None else node.work(bias)
     if node.flag("transposed", node.name.startswith("conv_transpose")):
-        padding, extra = (node.spatial(n, rank, zeros) for n in ("padding", "output_padding"))
-        x, w = spread_out(node, x, w, strides, padding, extra, dilation, groups)
-        y = node.call(f"nn.conv{rank}d", x, w, *more, strides=ones, padding=zeros * 2, dilation=dilation, groups=groups)
+        before, extra = (node.spatial(n, rank, zeros) for n in ("padding", "output_padding"))
+        after = [b - e for b, e in zip(before, extra, strict=True)]
+        ins = aten_type(w).shape[0]
+        if not isinstance(ins, int) or ins % groups:
+            raise node.wrong(f"{ins} channels in {groups} groups")
+        y = transposed_convolution(AtenMaker(node), x, w, carried, strides, dilation, groups, before, after)
     else:
         widths = _padding(node, rank, aten_type(w).shape[2:], dilation)
+        more = [] if carried is None else [carried]
         y = node.call(f"nn.conv{rank}d", x, w, *more, strides=strides, padding=widths, dilation=dilation, groups=groups)
     y = node.cast(y, aten_type(given).dtype)
     return y if had else node.shaped(y, *aten_type(y).shape[1:])
@@ -128,47 +132,6 @@ def _padding(node: AtenNode, rank: int, kernel: Sequence[Dim], dilation: Sequenc
         whole = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True) if isinstance(k, int)]
         return (*(t // 2 for t in whole), *(t - t // 2 for t in whole))
     return node.spatial("padding", rank, (0,) * rank) * 2
-
-
-def spread_out(
-    node: AtenNode, x: Expr, w: Expr, strides: Sequence[int], padding: Sequence[int], extra: Sequence[int],
-    dilation: Sequence[int], groups: int,
-) -> tuple[Expr, Expr]:  # fmt: skip
-    """The input with zeros between its elements and around them, and the weights the other way round: what a transposed
-    convolution is a convolution of."""
-    rank = len(strides)
-    of = aten_type(w)
-    ins, outs = of.shape[0], of.shape[1]
-    if not isinstance(ins, int) or ins % groups:
-        raise node.wrong(f"{ins} channels in {groups} groups")
-    last = -(2**63)
-    w = node.call("strided_slice", w, axes=tuple(range(2, rank + 2)), begin=(-1,) * rank, end=(last,) * rank,
-                  strides=(-1,) * rank)  # fmt: skip
-    kernel = of.shape[2:]
-    w = node.shaped(w, groups, ins // groups, outs, *kernel)
-    w = node.permuted(w, (0, 2, 1, *range(3, rank + 3)))
-    w = node.shaped(w, product([groups, outs]), ins // groups, *kernel)
-    before, after = [0, 0], [0, 0]
-    for a in range(rank):
-        x = between(node, x, a + 2, strides[a] - 1)
-        size = kernel[a]
-        assert isinstance(size, int)
-        reach = dilation[a] * (size - 1) - padding[a]
-        before.append(reach)
-        after.append(reach + extra[a])
-    return node.call("nn.pad", x, pad_width=(*before, *after), mode="constant", pad_value=0.0), w
-
-
-def between(node: AtenNode, x: Expr, axis: int, count: int) -> Expr:
-    """So many zeros between neighbouring elements of an axis."""
-    if not count:
-        return x
-    shape = aten_type(x).shape
-    lone = node.shaped(x, *shape[: axis + 1], 1, *shape[axis + 1 :])
-    zeros = node.full((*shape[: axis + 1], count, *shape[axis + 1 :]), 0, aten_type(x).dtype)
-    whole = node.call("concat", lone, zeros, axis=axis + 1)
-    long = product([shape[axis], count + 1])
-    return node.cut(node.shaped(whole, *shape[:axis], long, *shape[axis + 1 :]), axis, 0, long - count)
 
 
 TABLE: dict[str, AtenRule] = {
