@@ -15,7 +15,7 @@ import numpy as np
 from assay.lower.frontends.onnx.contents import Contents, derive, is_small, objects
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64, DType
-from assay.semantics.errors import Span
+from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol
@@ -47,6 +47,8 @@ class HloBuilder:
         """Parameters of functions, which nothing here computes, and where each has its value."""
         self.numbers: set[Expr] = set()
         """Values that a program has as numbers, and not as tensors."""
+        self.unset: dict[Expr, Unsupported] = {}
+        """Tensors whose elements are whatever was in memory, and what to raise where a result hangs on these."""
         self._contents: dict[Expr, Contents | tuple[Contents, ...] | None] = {}
 
     # --- bindings --------------------------------------------------------------------------------------------------

@@ -117,6 +117,8 @@ def _input(arg: Json, spec: Json, graph: Json) -> Input:
         if form == "as_sym_int":
             return Input(str(of["as_name"]), "user", is_size=True, size=graph["sym_int_values"][of["as_name"]])
         raise Unsupported(f"an input that is {form.removeprefix('as_')} is not handled", label="torch_export.C2")
+    if kind == "token":  # what orders effects
+        return Input(str(said["arg"]["name"]), "value")
     names = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
     if kind not in names:
         raise Unsupported(f"an input that is {kind} is not handled", label="torch_export.C2")
@@ -140,6 +142,8 @@ def _output(arg: Json, spec: Json) -> tuple[str, str]:
             return str(said["parameter_name"]), str(said["parameter_name"])
         case "user_input_mutation":
             return f"{said['user_input_name']}_written", ""
+        case "token":
+            return "value", ""
     raise Unsupported(f"an output that is {kind} is not handled", label="torch_export.C2")
 
 

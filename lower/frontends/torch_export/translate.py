@@ -34,6 +34,7 @@ from assay.semantics.rules import check
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ShapeType, TensorType, symbols
+from assay.semantics.walk import post_order
 
 MOST_NODES = 1 << 18
 MOST_SIZE = 1 << 40
@@ -77,8 +78,22 @@ class ArchiveTranslator:
             raise Unsupported("the program has no tensor as a result", label="torch_export.C2")
         values = list(results.values())
         body = values[0] if len(values) == 1 else graph.tuple_of(*values)
+        self.require_set(body, scope)
         made = graph.function(params, self.builder.around(body, scope), outputs=tuple(results), **self.limits(params))
         return Module({"main": made}, self.constants)
+
+    def require_set(self, body: Expr, scope: Scope) -> None:
+        """Unsupported (`torch_export.C4`): a result, what is asserted, or a size hangs on what was in memory."""
+        unset, values = self.builder.unset, self.builder.values
+        if not unset:
+            return
+        decide = [value for _, value in scope.bindings if graph.acts(value) or isinstance(value, graph.MatchCast)]
+        whole: Expr = graph.tuple_of(body, *decide)
+        for node in post_order(
+            whole, lambda e: (*e.children, *([values[e]] if isinstance(e, Var) and e in values else []))
+        ):
+            if node in unset:
+                raise unset[node]
 
     def params(self, whole: ProgramInterface, types: Mapping[str, Json], names: Names, scope: Scope) -> list[Var]:
         """The parameters of main; what the other inputs of the program stand for goes into `names`."""

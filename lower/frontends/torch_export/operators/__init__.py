@@ -63,23 +63,22 @@ ATEN: dict[str, Rule] = {
 }
 """By name, without the overload."""
 
-DECOMPOSED = "; a program after run_decompositions() has other operators"
+DECOMPOSED = "; run_decompositions() may make other operators of it"
 UNCOMPOSED = "not composed yet"
-"""The reason that PyTorch's own decompositions may take away."""
+"""Nor does PyTorch decompose it."""
 
 UNREAD: Mapping[tuple[str, ...], str] = {
     ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal",
-     "uniform", "multinomial", "exponential", "geometric", "rrelu_with_noise"): "random numbers are left open",
-    ("empty", "empty_like", "new_empty", "empty_strided", "empty_permuted", "new_empty_strided"):
-        "its elements are whatever was in memory",
+     "uniform", "multinomial", "exponential", "geometric", "rrelu_with_noise",
+     "rrelu_with_noise_functional"): "random numbers are left open",
     ("convolution_backward", "native_layer_norm_backward", "native_group_norm_backward", "embedding_dense_backward",
      "avg_pool2d_backward", "avg_pool3d_backward", "max_pool2d_with_indices_backward", "_adaptive_avg_pool2d_backward",
      "grid_sampler_2d_backward"): "a gradient: programs for inference have none",
     ("_fft_r2c", "_fft_c2c", "_fft_c2r", "view_as_complex", "view_as_real", "polar", "complex", "stft", "istft"):
         "complex numbers",
-    ("quantile", "nanquantile", "unique_dim"): UNCOMPOSED,
-    ("linalg_inv", "linalg_inv_ex", "linalg_solve", "linalg_svd", "_linalg_svd", "_linalg_eigh", "linalg_qr",
-     "linalg_lu_factor", "linalg_cholesky_ex", "_linalg_det", "linalg_lstsq", "geqrf"): UNCOMPOSED,
+    ("unique_dim", "linalg_inv", "linalg_inv_ex", "linalg_solve", "_linalg_solve_ex", "linalg_solve_triangular",
+     "linalg_svd", "_linalg_svd", "_linalg_eigh", "linalg_qr", "linalg_lu_factor", "linalg_cholesky_ex", "_linalg_det",
+     "linalg_lstsq", "linalg_matrix_exp", "_linalg_check_errors", "geqrf"): UNCOMPOSED,
     ("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
      "_scaled_dot_product_cudnn_attention"): "of GPUs",
     ("i0", "special_i0e", "special_i1", "special_i1e", "special_bessel_j0", "special_zeta", "polygamma", "igamma",
@@ -121,5 +120,4 @@ def rule_of(target: str) -> tuple[Rule, str, str, bool]:
         return table[name], name, overload, in_place
     why = next((f": {w}" for names, w in UNREAD.items() if name in names), "")
     plain = target.removeprefix("torch.ops.")
-    hint = "" if why and not why.endswith(UNCOMPOSED) else DECOMPOSED
-    raise Unsupported(f"the operator {plain} is not handled{why}{hint}", label="torch_export.C4")
+    raise Unsupported(f"the operator {plain} is not handled{why or DECOMPOSED}", label="torch_export.C4")

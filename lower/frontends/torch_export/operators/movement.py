@@ -13,6 +13,7 @@ from assay.lower.frontends.torch_export.operators.counts import repeated
 from assay.lower.frontends.torch_export.operators.views import index_of, part_of, with_part, with_slice
 from assay.semantics import scalar
 from assay.semantics.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
+from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, simplify
@@ -223,6 +224,15 @@ def full(value: float | None = None, like: bool = False) -> AtenRule:
     return rule
 
 
+def unset(node: AtenNode) -> Expr:
+    """Whatever was in memory: of a shape and a dtype that others may ask for, and nothing may hang on its elements."""
+    found = node.builder.named(full(0, like="self" in node.args)(node), "unset")
+    del node.builder.values[found]  # nobody knows what it holds
+    said = f"{node.name}: a result hangs on its elements, which are whatever was in memory"
+    node.builder.unset[found] = Unsupported(said, where=node.builder.span, label="torch_export.C4")
+    return found
+
+
 def fill(node: AtenNode) -> Expr:
     """A number in place of every element."""
     of = aten_type(node.tensor())
@@ -326,12 +336,18 @@ TABLE: dict[str, AtenRule] = {
     "copy": copied_from,
     "diag_embed": diag_embed,
     "diff": diff,
+    "empty": unset,
+    "empty_like": unset,
+    "empty_permuted": unset,
+    "empty_strided": unset,
     "eye": eye,
     "fill": fill,
     "flip": flip,
     "full": full(),
     "full_like": full(like=True),
     "linspace": linspace,
+    "new_empty": unset,
+    "new_empty_strided": unset,
     "new_full": full(like=True),
     "new_ones": full(1, like=True),
     "new_zeros": full(0, like=True),

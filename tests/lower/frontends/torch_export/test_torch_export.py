@@ -44,11 +44,12 @@ NAMES = sorted(p.stem for p in PROGRAMS.glob("*.pt2"))
 Change = Callable[[dict[str, Any]], None]
 
 
-@pytest.mark.parametrize("name", ["mlp", "dyn", "cache", "cond"])
+@pytest.mark.parametrize("name", ["mlp", "dyn", "cache", "cond", "unset"])
 def test_pytorchs_results_are_right(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A network with a dynamic batch, sizes that are computed, a cache that is written, a branch."""
+    """A network with a dynamic batch, sizes that are computed, a cache that is written, a branch, memory that is not
+    set but written to, or asked for its shape."""
     given = PROGRAMS / f"{name}.npz"
     code = assay(monkeypatch, "judge", PROGRAMS / f"{name}.pt2", "--recorded", given)
     assert code == 0, capsys.readouterr().out
@@ -265,6 +266,19 @@ def test_what_is_wrong_is_said(
     assert label in found.replace("\n", " ") and said in " ".join(found.split()), found
 
 
+@pytest.mark.parametrize("through", ["empty", "mul"])
+def test_what_was_in_memory_is_no_result(through: str) -> None:
+    """Nor what is computed of it; where nothing hangs on it, it is read."""
+
+    def given_out(said: dict[str, Any]) -> None:
+        said["graph_module"]["graph"]["outputs"][0]["as_tensor"]["name"] = through
+        said["graph_module"]["signature"]["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"] = through
+
+    with pytest.raises(Unsupported, match="a result hangs on its elements, which are whatever was in memory") as wrong:
+        parse_torch_export(changed(given_out, "unset"))
+    assert wrong.value.label == "torch_export.C4" and "empty" in str(wrong.value.where)
+
+
 def test_weights_that_are_pickles_are_not_read() -> None:
     def pickled(config: dict[str, Any]) -> None:
         for said in config["config"].values():
@@ -332,7 +346,12 @@ def test_what_pytorch_cannot_save_is_said(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_other_operators_may_stand_for_is_said() -> None:
-    for name, hint in (("quantile.default", True), ("no_such.default", True), ("rand.default", False)):
+    for name, hint in (
+        ("quantile.default", True),
+        ("no_such.default", True),
+        ("rand.default", False),
+        ("linalg_inv.default", False),
+    ):
         with pytest.raises(Unsupported) as wrong:
             rule_of(f"torch.ops.aten.{name}")
         assert ("run_decompositions()" in wrong.value.message) is hint
