@@ -195,11 +195,14 @@ class CorrectRuns:
     def _first(
         self, node: Call | CallTIR, attrs: Attrs, args: Sequence[Value], ordinary: Callable[..., Value]
     ) -> Value:
-        """A node of the first run. Of a product whose order decides everything a few runs say nothing."""
+        """A node of the first run. Of a product whose order decides everything a few runs say nothing; nor of what is
+        left of a number beside whole numbers, where it has none between them: that is what its division was off by."""
         op = node.op if isinstance(node, Call) and isinstance(node.op, Operator) else None
         arrays = [a for a in args if isinstance(a, np.ndarray)]
         if op is not None and len(arrays) == len(args) and hangs_on_order(op, attrs, arrays):
             self.stopped = f"{op.name}: in some orders of its factors a product vanishes or overflows midway"
+        elif op is not None and op.name in WHOLE and any(_is_float(a) and _has_no_parts(a) for a in arrays):
+            self.stopped = f"{op.name} of numbers whose neighbours lie a whole apart"
         return ordinary(*args)
 
     @cached_property
@@ -219,6 +222,15 @@ class CorrectRuns:
         except (Trap, Unpredictable):
             return True
         return found
+
+
+WHOLE = ("ceil", "floor", "round")
+"""Operators that give whole numbers."""
+
+
+def _has_no_parts(x: Array) -> bool:
+    """Whether there is a number in it so large that no other lies between it and the next whole one."""
+    return bool(np.any(np.isfinite(x) & (np.abs(x.astype(np.float64)) >= 0.5 / dtype(x.dtype).unit_roundoff)))
 
 
 def _nears_the_end(op: Any, attrs: Attrs, args: Sequence[Value], made: Value) -> bool:

@@ -204,3 +204,23 @@ def test_doubles_that_are_all_zero_have_a_distance() -> None:
     same, far = (Spread({"y": runs}, 8).distance("y", np.array([0.0, x])) for x in (0.0, 1e-300))
     assert same is not None and far is not None
     assert same.times == 0 and far.times > 1e9
+
+
+@pytest.mark.parametrize(
+    ("values", "call", "why"),
+    [
+        ([1e17, 3.0], "R.subtract(a, R.multiply(R.floor(R.divide(a, b)), b))", "floor of numbers whose neighbours"),
+        ([2.0**24, 3.0], "R.round(a)", "round of numbers whose neighbours"),
+        ([2.0**23 - 0.5, 3.0], "R.round(a)", ""),
+        ([1e6, 3.0], "R.subtract(a, R.multiply(R.floor(R.divide(a, b)), b))", ""),
+        ([np.inf, np.nan], "R.floor(a)", ""),
+        ([1e-30, 1e-30, 1e30, 1e30], "R.prod(a)", "a product vanishes or overflows midway"),
+        ([1e-10, 1e-10, 1e10, 1e10], "R.prod(a)", ""),
+    ],
+)
+def test_runs_are_no_measure_where_roundings_decide_everything(values: Sequence[float], call: str, why: str) -> None:
+    """A remainder of what has no fraction is anything below the divisor, in whoever takes another quotient."""
+    given, three = np.array(values, "f4"), 'R.const(3.0, "float32")'
+    text = f'main(a: R.Tensor(({len(values)},), dtype="float32")):\n        return {call.replace("b)", f"{three})")}'
+    module = parse(f"@I.ir_module\nclass M:\n    @R.function\n    def {text}\n")
+    assert why in spread_of(module, {"a": given}).stopped and bool(spread_of(module, {"a": given}).stopped) is bool(why)
