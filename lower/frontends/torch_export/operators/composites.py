@@ -6,18 +6,24 @@ composed as ATen does it (aten/src/ATen/native), so that what is rounded on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import inf
+from math import inf, pi
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
-from assay.lower.frontends.torch_export.operators import contraction, elementwise, movement, reduction
+from assay.lower.frontends.torch_export.operators import (
+    contraction,
+    elementwise,
+    integers,
+    movement,
+    reduction,
+)
 from assay.lower.frontends.torch_export.operators.composed import AtenMaker
+from assay.lower.frontends.torch_export.operators.elementwise import constant_like
 from assay.lower.frontends.torch_export.operators.indexing import gather
 from assay.lower.frontends.torch_export.operators.networks import Gates, gru_step, lstm_step, rnn_step
 from assay.lower.frontends.torch_export.operators.reduction import norm
 from assay.lower.frontends.torch_export.operators.views import diagonal
 from assay.semantics.composed import equations
-from assay.semantics.dtypes import FLOAT32, INT64
+from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import broadcast_shapes
 from assay.semantics.ops.sizes import product
@@ -328,46 +334,23 @@ def linalg_norm(node: AtenNode) -> Expr:
     return reduction.vector_norm(node.with_(ord=power, dim=axes))
 
 
-# --- losses
+# --- functions
 
 
-def loss(each: Callable[[AtenNode, Expr, Expr], Expr]) -> AtenRule:
-    """A loss for each element, its mean or its sum."""
-
-    def rule(node: AtenNode) -> Expr:
-        a, b = node.together(node.tensor(), node.tensor("target"))
-        made, how = each(node, a, b), node.whole("reduction", 1)
-        if how not in (0, 1, 2):
-            raise node.wrong(f"reduction is {how}; 0, 1 or 2 is wanted")
-        return made if how == 0 else node.call(("", "mean", "sum")[how], made, axis=None, keepdims=False)
-
-    return rule
+def sinc(node: AtenNode) -> Expr:
+    """sin(pi x) / (pi x), and 1 at 0."""
+    x = node.cast(node.tensor(), node.promoted(node.tensor(), 1.0))
+    turned = node.call("multiply", x, pi)
+    zero = node.call("equal", x, 0.0)
+    made = node.call("divide", node.call("sin", turned), node.call("where", zero, constant_like(node, 1, x), turned))
+    return node.call("where", zero, constant_like(node, 1, x), made)
 
 
-def _apart(node: AtenNode, a: Expr, b: Expr) -> Expr:
-    return node.call("abs", node.call("subtract", a, b))
-
-
-def _squared(node: AtenNode, a: Expr, b: Expr) -> Expr:
-    apart = node.call("subtract", a, b)
-    return node.call("multiply", apart, apart)
-
-
-def _smooth(node: AtenNode, a: Expr, b: Expr) -> Expr:
-    """Half the square divided by beta below it, the distance less half of beta above."""
-    z, beta = _apart(node, a, b), node.number("beta", 1.0)
-    if not beta:
-        return z
-    low = node.call("divide", node.call("multiply", node.call("multiply", z, z), 0.5), beta)
-    return node.call("where", node.call("less", z, beta), low, node.call("subtract", z, 0.5 * beta))
-
-
-def _huber(node: AtenNode, a: Expr, b: Expr) -> Expr:
-    """Half the square up to delta, delta times the distance less half of delta above."""
-    z, delta = _apart(node, a, b), node.number("delta", 1.0)
-    low = node.call("multiply", node.call("multiply", z, z), 0.5)
-    high = node.call("multiply", node.call("subtract", z, 0.5 * delta), delta)
-    return node.call("where", node.call("less_equal", z, delta), low, high)
+def float_power(node: AtenNode) -> Expr:
+    """A power in float64."""
+    given = {n: node.operand(n) for n in ("self", "exponent")}
+    wide = {n: node.cast(v, FLOAT64) if isinstance(v, Expr) else v for n, v in given.items()}
+    return integers.power_of_tensors(node.with_(**wide))  # type: ignore[no-any-return]
 
 
 # --- cells of recurrent layers
@@ -403,22 +386,20 @@ TABLE: dict[str, AtenRule] = {
     "dstack": stacked(3, 2),
     "fliplr": turned_over(1),
     "flipud": turned_over(0),
+    "float_power": float_power,
     "frobenius_norm": linalg_norm,
     "gru_cell": cell_step(gru_step, 1),
     "hstack": stacked(1, 1),
-    "huber_loss": loss(_huber),
     "inner": inner_product,
     "isclose": isclose,
     "isin": isin,
     "isneginf": infinite(-inf),
     "isposinf": infinite(inf),
     "kron": kron,
-    "l1_loss": loss(_apart),
     "linalg_cross": cross,
     "linalg_norm": linalg_norm,
     "lstm_cell": cell_step(lstm_step, 2),
     "meshgrid": meshgrid,
-    "mse_loss": loss(_squared),
     "msort": lambda node: reduction.sort(node.with_(dim=0))[0],
     "nanmean": without_nan(mean=True),
     "nansum": without_nan(mean=False),
@@ -429,7 +410,8 @@ TABLE: dict[str, AtenRule] = {
     "rnn_tanh_cell": cell_step(rnn_step("tanh"), 1),
     "rot90": rot90,
     "row_stack": stacked(2, 0),
-    "smooth_l1_loss": loss(_smooth),
+    "sinc": sinc,
+    "special_sinc": sinc,
     "sum_to_size": sum_to_size,
     "take_along_dim": take_along_dim,
     "tensordot": tensordot,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.counts import repeated
-from assay.lower.frontends.torch_export.operators.views import index_of, part_of, with_part, with_slice
+from assay.lower.frontends.torch_export.operators.parts import index_of, part_of, with_part, with_slice
 from assay.semantics import scalar
 from assay.semantics.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.errors import Unsupported

@@ -17,10 +17,21 @@ import numpy.typing as npt
 from assay.lower.frontends.torch_export.cells import TensorCell
 from assay.lower.frontends.torch_export.node import AtenNode, aten_type
 from assay.lower.frontends.torch_export.operators.elementwise import dropout
+from assay.lower.frontends.torch_export.operators.parts import (
+    known_size,
+    select,
+    select_back,
+    slice_,
+    slice_back,
+    split,
+    split_back,
+    unbind,
+    unbind_back,
+)
 from assay.lower.frontends.torch_export.signature import DROPOUTS
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.graph import Expr
-from assay.semantics.ops.sizes import ceil_div, product
+from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, simplify
 
 Array = npt.NDArray[Any]
@@ -202,170 +213,6 @@ def _quotient(node: AtenNode, size: Dim, by: Dim) -> Dim:
     return size // by if isinstance(size, int) and isinstance(by, int) else simplify(size // by)
 
 
-# --- parts
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of an axis: from a place to a place, by steps."""
-
-    axis: int
-    begin: Dim
-    end: Dim
-    step: int
-
-
-BEYOND = 1 << 62
-
-
-def part_of(node: AtenNode, x: Expr) -> Part:
-    """The part that `slice` and `narrow` take."""
-    shape = aten_type(x).shape
-    axis = node.axis(len(shape), default=0)
-    if node.name.startswith("narrow"):
-        start = node.sizes("start")[0]
-        return Part(axis, start, simplify(start + node.sizes("length")[0]), 1)
-    begin, end = (node.get(n, None) for n in ("start", "end"))
-    if isinstance(begin, Expr) or isinstance(end, Expr):
-        raise node.unsupported("a place that a loop computes")
-    step = node.whole("step", 1)
-    if step < 1:
-        raise node.wrong(f"step is {step}")
-    size = shape[axis]
-    begin = 0 if begin is None else _place(begin, size)
-    end = size if end is None or (isinstance(end, int) and end >= BEYOND) else _place(end, size)
-    if isinstance(begin, int) and isinstance(end, int):
-        end = max(begin, end)
-    return Part(axis, begin, end, step)
-
-
-def _place(at: Dim, size: Dim) -> Dim:
-    """A place that may be counted from the end, within an axis where both are known."""
-    if isinstance(at, int) and isinstance(size, int):
-        return min(max(at + size if at < 0 else at, 0), size)
-    return simplify(size + at) if isinstance(at, int) and at < 0 else at
-
-
-def slice_(node: AtenNode, x: Expr) -> list[Expr]:
-    """A part of an axis."""
-    p = part_of(node, x)
-    size = aten_type(x).shape[p.axis]
-    if p.step == 1 and isinstance(p.begin, int) and p.begin == 0 and p.end is size:
-        return [x]
-    return [node.cut(x, p.axis, p.begin, p.end, p.step)]
-
-
-def with_part(node: AtenNode, whole: Expr, new: Expr, p: Part) -> Expr:
-    """A tensor with a part of an axis replaced."""
-    shape = aten_type(whole).shape
-    size = shape[p.axis]
-    if p.step == 1:
-        parts = [new]
-        if not (isinstance(p.begin, int) and p.begin == 0):
-            parts.insert(0, node.cut(whole, p.axis, 0, p.begin))
-        if p.end is not size and not (isinstance(p.end, int) and isinstance(size, int) and p.end >= size):
-            parts.append(node.cut(whole, p.axis, p.end, BEYOND))
-        made = parts[0] if len(parts) == 1 else node.call("concat", *parts, axis=p.axis)
-        return node.stretched(made, *shape)
-    order = [p.axis, *(a for a in range(len(shape)) if a != p.axis)]
-    count = aten_type(new).shape[p.axis]
-    places = node.call("add", node.call("multiply", node.line(count), p.step), node.amount(p.begin))
-    made = node.call("scatter_nd", node.permuted(whole, order), node.shaped(places, count, 1),
-                     node.permuted(new, order), reduction="none")  # fmt: skip
-    return node.permuted(made, [order.index(a) for a in range(len(shape))])
-
-
-def _slice_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
-    return with_part(node, whole, new, part_of(node, whole))
-
-
-def index_of(node: AtenNode, x: Expr) -> tuple[int, Dim | Expr]:
-    """The axis and the place of `select`."""
-    shape = aten_type(x).shape
-    if not shape:
-        raise node.wrong("a scalar has no axis")
-    axis, at = node.axis(len(shape)), node.get("index")
-    if isinstance(at, Expr):
-        return axis, at
-    size = shape[axis]
-    if isinstance(at, int) and isinstance(size, int) and not -size <= at < size:
-        raise node.wrong(f"index is {at} for an axis of size {size}")
-    return axis, at if not isinstance(at, int) or at >= 0 else simplify(size + at)
-
-
-def select(node: AtenNode, x: Expr) -> list[Expr]:
-    """The slice at a place of an axis, which goes."""
-    axis, at = index_of(node, x)
-    place = at if isinstance(at, Expr) else node.amount(at)
-    return [node.call("take", x, node.cast(place, INT64), axis=axis)]
-
-
-def with_slice(node: AtenNode, whole: Expr, new: Expr, axis: int, at: Dim | Expr) -> Expr:
-    """A tensor with the slice at a place of an axis replaced."""
-    shape = aten_type(whole).shape
-    order = [axis, *(a for a in range(len(shape)) if a != axis)]
-    place = at if isinstance(at, Expr) else node.amount(at)
-    made = node.call("scatter_nd", node.permuted(whole, order), node.shaped(node.cast(place, INT64), 1, 1),
-                     node.shaped(new, 1, *(shape[a] for a in order[1:])), reduction="none")  # fmt: skip
-    return node.permuted(made, [order.index(a) for a in range(len(shape))])
-
-
-def _select_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
-    return with_slice(node, whole, new, *index_of(node, whole))
-
-
-def cuts(node: AtenNode, x: Expr) -> list[Part]:
-    """The parts of `split`, `chunk` and their kin."""
-    shape = aten_type(x).shape
-    axis = node.axis(len(shape), default=0)
-    size = shape[axis]
-    match node.name:
-        case "split_with_sizes" | "unsafe_split_with_sizes":
-            sizes = node.sizes("split_sizes")
-        case "split" if isinstance(node.get("split_size", None), list):
-            sizes = node.sizes("split_size")
-        case "tensor_split":
-            raise node.unsupported("any operands")
-        case _:
-            whole = _known(node, size)
-            step = ceil_div(whole, node.whole("chunks")) if "chunks" in node.args else node.whole("split_size")
-            assert isinstance(step, int)
-            sizes = [min(step, whole - k) for k in range(0, whole, step)] if step > 0 and whole else [whole]
-    parts: list[Part] = []
-    begin: Dim = 0
-    for s in sizes:
-        end = simplify(begin + s)
-        parts.append(Part(axis, begin, end, 1))
-        begin = end
-    return parts
-
-
-def _known(node: AtenNode, size: Dim) -> int:
-    if not isinstance(size, int):
-        raise node.unsupported(f"an axis of size {size}, which has to be a number")
-    return size
-
-
-def split(node: AtenNode, x: Expr) -> list[Expr]:
-    """An axis cut into parts."""
-    return [node.cut(x, p.axis, p.begin, p.end) for p in cuts(node, x)]
-
-
-def _split_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
-    return with_part(node, whole, new, cuts(node, whole)[index])
-
-
-def unbind(node: AtenNode, x: Expr) -> list[Expr]:
-    """All slices of an axis."""
-    axis = node.axis(aten_type(x).ndim, default=0)
-    count = _known(node, aten_type(x).shape[axis])
-    return [node.call("take", x, node.constant(k, INT64), axis=axis) for k in range(count)]
-
-
-def _unbind_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
-    return with_slice(node, whole, new, node.axis(aten_type(whole).ndim, default=0), index)
-
-
 def to(node: AtenNode, x: Expr) -> list[Expr]:
     """Another dtype; where it lies and how says nothing of its value."""
     if node.name == "type_as":
@@ -399,7 +246,7 @@ def diagonal(node: AtenNode, x: Expr) -> list[Expr]:
     rest = [a for a in range(rank) if a not in (one, two)]
     x = node.permuted(x, (*rest, one, two))
     shape = aten_type(x).shape
-    rows, columns = _known(node, shape[-2]), _known(node, shape[-1])
+    rows, columns = known_size(node, shape[-2]), known_size(node, shape[-1])
     first = max(-offset, 0) * columns + max(offset, 0)
     count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     flat = node.shaped(x, *shape[:-2], rows * columns)
@@ -411,7 +258,7 @@ def unfold(node: AtenNode, x: Expr) -> list[Expr]:
     """Windows along an axis, their elements along a last one."""
     shape = aten_type(x).shape
     axis, size, step = node.axis(len(shape), "dimension"), node.whole("size"), node.whole("step")
-    count = (_known(node, shape[axis]) - size) // step + 1
+    count = (known_size(node, shape[axis]) - size) // step + 1
     start = node.shaped(node.call("multiply", node.line(count), step), count, 1)
     x = node.call("take", x, node.call("add", start, node.line(size)), axis=axis)
     return [node.permuted(x, [a for a in range(len(shape) + 1) if a != axis + 1] + [axis + 1])]
@@ -460,7 +307,7 @@ class StridedRule(ViewRule):
         return super().cells(node.with_(storage_offset=start), memory)
 
 
-_PERMUTE, _SPLIT = ViewRule(permute, _permute_back), ViewRule(split, _split_back)
+_PERMUTE, _SPLIT = ViewRule(permute, _permute_back), ViewRule(split, split_back)
 _IDENTITY = ViewRule(lambda node, x: [x], _same)
 
 VIEWS: dict[str, ViewRule] = {
@@ -476,11 +323,12 @@ VIEWS: dict[str, ViewRule] = {
     **dict.fromkeys(("expand", "expand_as", "broadcast_to"), ViewRule(expand)),
     **dict.fromkeys(("flatten", "ravel"), ViewRule(flatten, _like, sure=_in_order)),
     "unflatten": ViewRule(unflatten, _like),
-    "slice": ViewRule(slice_, _slice_back),
-    "narrow": ViewRule(slice_, _slice_back),
-    "select": ViewRule(select, _select_back),
-    **dict.fromkeys(("split", "split_with_sizes", "chunk", "unsafe_split", "unsafe_chunk"), _SPLIT),
-    "unbind": ViewRule(unbind, _unbind_back),
+    "slice": ViewRule(slice_, slice_back),
+    "narrow": ViewRule(slice_, slice_back),
+    "select": ViewRule(select, select_back),
+    **dict.fromkeys(("split", "split_with_sizes", "chunk", "unsafe_split", "unsafe_chunk", "tensor_split",
+                    "hsplit", "vsplit", "dsplit"), _SPLIT),
+    "unbind": ViewRule(unbind, unbind_back),
     "detach": _IDENTITY,
     "alias": _IDENTITY,
     "diagonal": ViewRule(diagonal, _scattered(diagonal)),

@@ -117,6 +117,25 @@ SHAPES: Mapping[str, tuple[str, dict[str, Any], Any]] = {
     "a norm of matrices": ("linalg_norm", {"self": f([3, 4], [0, 12]), "ord": "fro", "dim": [0, 1]}, [np.float32(13)]),
     "between two vectors": ("bilinear", {"input1": f([1, 2]), "input2": f([3, 5]), "weight": f([[1, 0], [0, 1]]),
                                          "bias": f(0.5)}, [f([13.5])]),
+    "equal parts": ("tensor_split", {"self": f(*range(7)), "sections": 3, "dim": 0}, np.split(f(*range(7)), [3, 5])),
+    "more parts than elements": ("tensor_split", {"self": f(1, 2), "sections": 3}, [f(1), f(2), f()]),
+    "parts at places": ("tensor_split", {"self": X, "indices": [1, -2, 9], "dim": -1},
+                        [X[..., :1], X[..., 1:2], X[..., 2:], X[..., 4:]]),
+    "places out of order": ("tensor_split", {"self": f(1, 2, 3, 4), "indices": [3, 1]},
+        [f(1, 2, 3), f(), f(2, 3, 4)]),
+    "by columns": ("hsplit", {"self": X, "sections": 3}, np.split(X, 3, axis=1)),
+    "a vector by columns": ("hsplit", {"self": f(1, 2, 3), "indices": [1]}, [f(1), f(2, 3)]),
+    "by rows": ("vsplit", {"self": X, "sections": 2}, [X[:1], X[1:]]),
+    "by depth": ("dsplit", {"self": X, "indices": [3]}, [X[..., :3], X[..., 3:]]),
+    "sinc": ("sinc", {"self": f(0, -0.0, 0.5, INF, NAN)}, [f(1, 1, 2 / np.pi, NAN, NAN)]),
+    "sinc of whole numbers": ("special_sinc", {"self": np.array([0])}, [f(1)]),
+    "a power in doubles": ("float_power", {"self": np.array([1 << 40, -1]), "exponent": 2},
+                           [np.array([2.0**80, 1])]),
+    "powers in doubles": ("float_power", {"self": f(-8, 4), "exponent": f(3, 0.5)}, [np.array([-512.0, 2])]),
+    "a number to powers": ("float_power", {"self": 2, "exponent": f(0.5, -1)}, [np.array([2**0.5, 0.5])]),
+    "angles": ("cosine_embedding_loss", {"input1": f([3, 4], [3, 4], [1, 0]), "input2": f([6, 8], [6, 8], [0, 1]),
+               "target": np.array([1, -1, 0]), "margin": 0.25, "reduction": 0}, [f(0, 0.75, 0)]),
+    "an angle": ("cosine_embedding_loss", {"input1": f(1, 0), "input2": f(0, 2), "target": np.array(1)}, [f(1)[0]]),
 }  # fmt: skip
 
 
@@ -151,6 +170,9 @@ def test_what_is_not_as_it_is_wanted() -> None:
         ("linalg_norm", {"self": M, "ord": 1}, Unsupported, "the order 1 of a matrix"),
         ("diag", {"self": X}, Invalid, "a vector or a matrix is wanted"),
         ("mse_loss", {"self": V, "target": V, "reduction": 3}, Invalid, "reduction is 3"),
+        ("tensor_split", {"self": V, "sections": 0}, Invalid, "a number above 0 is wanted"),
+        ("dsplit", {"self": M, "sections": 1}, Invalid, "3 axes are wanted"),
+        ("cosine_embedding_loss", {"input1": V, "input2": V, "target": V}, Invalid, "wanted"),
         ("tensordot", {"self": V, "other": V, "dims_self": [0], "dims_other": []}, Invalid, "as many of each"),
     ):
         with pytest.raises(wrong, match=said):
