@@ -1,7 +1,8 @@
 """LogSoftmax of a number far below the greatest is -inf.
 
 LogSoftmax: 'the log of softmax values': 0 - log(exp(0) + exp(-200)) is 0, and the other is -200. It takes the
-logarithm of a softmax that was rounded to 0.
+logarithm of a softmax that was rounded to 0. 'LogSoftmax(input, axis) = Log(Softmax(input, axis=axis))' is said of the
+function; the operator's body in the standard (version 13) has no such rounding: it subtracts the logarithm of the sum.
 """
 
 import numpy as np
