@@ -36,6 +36,7 @@ from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, 
 from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding, subject_of_program
 from assay.verify.border.drawn_texts import drawn_texts, inputs_read
 from assay.verify.border.inputs import sized, traps_on
+from assay.verify.border.onnx_words import text_tensors
 from assay.verify.judge.around import Cut, judge_around
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
@@ -43,6 +44,7 @@ from assay.verify.judge.recorded import recording_of
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample, input_sets
 from assay.verify.judge.two_programs import SecondProgram, require_same_interface, unproved
+from assay.verify.judge.words import in_words, strings_of
 from assay.verify.oracle.data import Kind, kinds_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 from assay.verify.trials.fitting import fitting_sizes
@@ -150,8 +152,9 @@ def judge(
         if on_verdict is not None and found:
             on_verdict(found[0])
         verdicts = run.verdicts() if cut is None else judge_around(cut, subject.dims, made, others, run)
+        texts_of = text_tensors(subject.model)
         for verdict in verdicts if others else ():
-            found.append(verdict)
+            found.append(verdict := in_words(verdict, subject.module, texts_of) if cut is None else verdict)
             if on_verdict is not None:
                 on_verdict(verdict)
         order = [v.name for v in found if v.proved] + [who.name for who in others]
@@ -256,8 +259,10 @@ def _second(
     """The second program at the sizes of the first, and its name. Invalid (judge.C3): it does not take its inputs."""
     other, source, files = opened_outside(program)
     name = source or "the second program"
+    table, texts = first.module.main.attrs.get("strings", ()), text_tensors(first.model)
+    given = {n: strings_of(first.module, a) if n in texts else a for n, a in inputs.items()}
     try:
-        other, taken, _, sizes = with_inputs(other, dict(inputs), {}, seed, source)
+        other, taken, _, sizes = with_inputs(other, given, {}, seed, source, table)
     except Invalid as why:
         there = ", ".join(f"{p.name}: {p.type}" for p in first.module.main.params)
         other_sizes = "".join(f"; {n}={size} was chosen, others with --dim" for n, size in chosen.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
@@ -237,15 +237,15 @@ def output_arrays(outputs: Inputs) -> dict[str, Array]:
 
 
 def with_inputs(
-    model: Model, given: dict[str, Any], dims: Mapping[str, int], seed: int, name: str
+    model: Model, given: dict[str, Any], dims: Mapping[str, int], seed: int, name: str, strings: Sequence[str] = ()
 ) -> tuple[Model, dict[str, Any], dict[str, Any], dict[str, int]]:
     """A model with what is given for it: that in place of defaults, or of constants of a module's table, stands in it,
     as do sequences and optional values; the rest; what stands in place of those; and its sizes, those that the inputs
-    have among them."""
+    have among them. `strings` is the table of another model, whose numbers for strings are to be those of this one."""
     if isinstance(model, onnx.ModelProto):
         found = with_given_defaults(model, given, dims)
         defaults = found.defaults
-        words = with_numbers_only(found.model, found.inputs, dims=all_dims(found.model, found.inputs, dims))
+        words = with_numbers_only(found.model, found.inputs, strings, all_dims(found.model, found.inputs, dims), name)
         model, given = with_tensors_only(words.model, words.given, dims, seed, name)
     else:
         model, given, defaults = with_given_constants(model, given)

@@ -140,10 +140,12 @@ def run_values(
     return {n: from_value(v, done.module, f"output {n!r}") for n, v in done.results.items()}
 
 
-def strings_met(model: onnx.ModelProto, given: Mapping[str, Array], dims: Mapping[str, int]) -> Sequence[str]:
+def strings_met(
+    model: onnx.ModelProto, given: Mapping[str, Array], dims: Mapping[str, int], source: str
+) -> Sequence[str]:
     """The strings that are given for a model, it has itself, or its operators make of those. Raises what the import
     raises."""
-    strings = ModelRun(model, given, dims).imported({}).strings
+    strings = ModelRun(model, given, dims, source).imported({}).strings
     return list(map(str, strings.texts(range(len(strings)))))
 
 
@@ -153,3 +155,10 @@ def require_strings(name: str, given: Array) -> None:
         raise Invalid(
             f"input {name!r} is {given.dtype}; strings are wanted, as an array of dtype str", label="values.C4"
         )
+    for s in given.reshape(-1):
+        try:
+            s.encode()
+        except UnicodeEncodeError as wrong:
+            raise Invalid(
+                f"input {name!r} has {str(s)!r}, which is no text in UTF-8: {wrong.reason}", label="values.C4"
+            ) from None

@@ -22,7 +22,7 @@ from assay.lower.frontends.onnx.interface import is_map_rows
 from assay.lower.frontends.onnx.model import COLUMNS, STRINGS
 from assay.lower.frontends.onnx.operators.strings import makes_strings
 from assay.lower.frontends.onnx.outside import without
-from assay.lower.frontends.onnx.string_table import text_names, texts_of
+from assay.lower.frontends.onnx.string_table import NUMBERS, text_names, texts_of
 from assay.verify.app.onnx_run import require_strings, strings_met
 from assay.verify.border.map_inputs import with_rows
 
@@ -42,12 +42,16 @@ class WithNumbers:
 
 
 def with_numbers_only(
-    model: ModelProto, given: Mapping[str, Any], known: Sequence[str] = (), dims: Mapping[str, int] | None = None
+    model: ModelProto,
+    given: Mapping[str, Any],
+    known: Sequence[str] = (),
+    dims: Mapping[str, int] | None = None,
+    source: str = "",
 ) -> WithNumbers:
     """The model itself where neither strings nor maps go in and out. `known` is a table that is to be kept; else it has
     the model's own strings, in their order there, those that are given, and those that the model makes of them, where
-    an output is of strings. `dims` are its sizes by name. Invalid (values.C4): what is given for an input of strings is
-    none. Unsupported (onnx.C13): strings are made of what is not given."""
+    an output is of strings. `dims` are its sizes by name, `source` is what messages call it. Invalid (values.C4): what
+    is given for an input of strings is none. Unsupported (onnx.C13): strings are made of what is not given."""
     model, given = with_rows(model, given)
     stored = {t.name for t in model.graph.initializer}
     inside = [n for n in text_names(model.graph.input) if n not in stored]
@@ -66,7 +70,7 @@ def with_numbers_only(
     else:
         for name, array in taken.items():
             require_strings(name, array)
-        made_of = strings_met(model, given, dims or {}) if outside and makes_strings(model) else ()
+        made_of = strings_met(model, given, dims or {}, source) if outside and makes_strings(model) else ()
         first = [*own_strings(model), *(str(s) for a in taken.values() for s in a.reshape(-1))]
         table = tuple(dict.fromkeys([*first, *made_of])) or ("",)
     numbers = {s: i for i, s in enumerate(table)}
@@ -87,6 +91,12 @@ def with_numbers_only(
 
 MOST_TOLD_WORDS = 12
 """Strings of a table that a line shows."""
+
+
+def text_tensors(model: ModelProto) -> set[str]:
+    """The tensors of a model with numbers at its border that stand for strings there."""
+    mappers = [n for n in model.graph.node if n.domain == ML and n.name.startswith(NUMBERS)]
+    return {t for n in mappers for t in (*n.input, *n.output)}
 
 
 def table_words(attrs: Mapping[str, Any]) -> list[str]:
@@ -161,7 +171,7 @@ class _Border:
     def take(self, name: str) -> None:
         """What goes in under that name are numbers; the nodes read the strings that are made of them."""
         inner = self.fresh(name)
-        self.before.append(self.mapper(name, inner))
+        self.before.append(self.mapper(name, inner, name))
         for node in nodes_of(self.graph):
             for i, n in enumerate(node.input):
                 if n == name:
@@ -179,16 +189,17 @@ class _Border:
         # an initializer or input that is an output too keeps its name
         own = inner if any(inner in node.output for node in self.graph.node) else name
         given = self.fresh(name) if own == name else name
-        self.after.append(self.mapper(own, given))
+        self.after.append(self.mapper(own, given, name))
         for info in self.graph.output:
             if info.name == name:
                 info.name = given
         self.numbers(info for info in self.graph.output if info.name == given)
 
-    def mapper(self, x: str, y: str) -> NodeProto:
+    def mapper(self, x: str, y: str, name: str) -> NodeProto:
+        """The node between strings and their numbers, for an input or an output of that name."""
         count = len(self.table)
         return helper.make_node(
-            "CategoryMapper", [x], [y], f"numbers of {x}", domain=ML, cats_strings=list(self.table),
+            "CategoryMapper", [x], [y], f"{NUMBERS}{name}", domain=ML, cats_strings=list(self.table),
             cats_int64s=list(range(count)), default_int64=count, default_string=OTHER,
         )  # fmt: skip
 

@@ -16,6 +16,7 @@ from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorPro
 
 from assay.lower.frontends.onnx.control import reads
 from assay.lower.frontends.onnx.operators import draws
+from assay.lower.frontends.onnx.string_table import node_title
 from assay.semantics.walk import Worklist
 
 CELL = 12
@@ -244,7 +245,7 @@ class Dataflow:
 
 def onnx_title(node: NodeProto) -> str:
     """A node for people: its operator and its name, or what it makes."""
-    return f"{node.op_type} {node.name or next(iter(node.output), '')!s}".strip()
+    return node_title(node) if node.name else f"{node.op_type} {next(iter(node.output), '')!s}".strip()
 
 
 def _has_numbers(of: TypeProto) -> bool:

@@ -12,10 +12,12 @@ import numpy as np
 from assay.semantics.errors import Invalid
 from assay.semantics.types import TensorType
 from assay.verify.backends.protocol import Prepared, Subject, cannot
+from assay.verify.border.onnx_words import text_tensors
 from assay.verify.evidence import listed
 from assay.verify.judge.between import judge_between
 from assay.verify.judge.by_pieces import JudgedInPieces
 from assay.verify.judge.piecewise import Piecewise
+from assay.verify.judge.words import numbers_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 Array = np.ndarray[Any, Any]
@@ -49,13 +51,15 @@ class Recording:
 
 
 def recording_of(subject: Subject, name: str, arrays: Mapping[str, Array]) -> Recording:
-    """The recording of a run of a subject; inputs that it holds are left out.
+    """The recording of a run of a subject; inputs that it holds are left out, and strings are their numbers.
 
     Invalid (judge.C2): a name is none of the model, an array is not of its shape or dtype, an output is missing.
     """
     inputs = {p.name: p.type for p in subject.module.main.params}
     known = {n: e.type for n, e in subject.tensors.items()}
     where = f"the recording {name}"
+    texts = text_tensors(subject.model)
+    arrays = {n: numbers_of(subject.module, a) if n in texts and a.dtype.kind == "U" else a for n, a in arrays.items()}
     for n, array in arrays.items():
         of = inputs.get(n, known.get(n))
         if of is None and n not in subject.outputs:

@@ -15,6 +15,7 @@ import onnx
 import onnx.defs
 
 from assay.interp import graph
+from assay.lower.frontends.onnx.string_table import node_title
 from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
 from assay.semantics.left_open.entries import BY_OPERATOR
 from assay.verify.backends.protocol import FAILED, FATAL, UNASKED, Backend, Prepared, Subject, as_tensor, call_prepared
@@ -255,7 +256,7 @@ def oracle_of(
     subject: Subject, accepts: Accepts = EVERYTHING_KEPT, known: dict[object, Expected] | None = None
 ) -> Oracle:
     """The oracle of a model, which calls operators as the model does."""
-    makers = {o: f"{n.op_type} {n.name}".strip() for n in subject.model.graph.node for o in n.output}
+    makers = {o: node_title(n) for n in subject.model.graph.node for o in n.output}
     versions = {o.domain: o.version for o in subject.model.opset_import}
     nodes = {
         o: made

@@ -44,13 +44,17 @@ def _joined(node: Node, condition: Expr, then: Sequence[Expr], otherwise: Sequen
     then = [node.containers.fitted(a, b.type) for a, b in zip(then, fitted, strict=True)]
     pairs = [_opened(node, a, b) for a, b in zip(then, fitted, strict=True)]
     then, fitted = [a for a, _ in pairs], [b for _, b in pairs]
-    known = node.containers.shapes
+    known, texts = node.containers.shapes, node.builder.texts
+    for k, (a, b) in enumerate(zip(then, fitted, strict=True)):
+        if (a in texts) != (b in texts):
+            raise node.wrong(f"one branch gives strings as result {k}, and the other numbers")
     shapes = [either(known(a), known(b)) for a, b in zip(then, fitted, strict=True)]
     if len(then) == 1:
         made = node.named(graph.if_(condition, then[0], fitted[0], node.span))
-        return [node.containers.note(made, shapes[0])]
+        return [node.text_as(node.containers.note(made, shapes[0]), then[0])]
     made = node.named(graph.if_(condition, graph.tuple_of(*then), graph.tuple_of(*fitted), node.span))
-    return [node.containers.note(graph.get(made, i), r) for i, r in enumerate(shapes)]
+    fields = [node.containers.note(graph.get(made, i), r) for i, r in enumerate(shapes)]
+    return [node.text_as(f, a) for f, a in zip(fields, then, strict=True)]
 
 
 def _opened(node: Node, a: Expr, b: Expr) -> tuple[Expr, Expr]:
@@ -66,7 +70,7 @@ def _opened(node: Node, a: Expr, b: Expr) -> tuple[Expr, Expr]:
     sizes = [Symbol("size") if provably_different(p, q) else p for p, q in pairs]
     if all(p is q for p, q in zip(sizes, a.type.shape, strict=True)):
         return a, b
-    return graph.match_cast(a, TensorType(tuple(sizes), a.type.dtype), node.span), b
+    return node.text_as(graph.match_cast(a, TensorType(tuple(sizes), a.type.dtype), node.span), a), b
 
 
 def if_(node: Node) -> Control:
@@ -98,9 +102,10 @@ def _around(node: Node, results: Sequence[Expr], mark: int) -> list[Expr]:
         return list(results)
     if len(results) == 1:
         made = runs.around(results[0], mark)
-        return [node.containers.note(made, node.containers.shapes(results[0]))]
+        return [node.text_as(node.containers.note(made, node.containers.shapes(results[0])), results[0])]
     made = runs.around(graph.tuple_of(*results), mark)
-    return [node.containers.note(graph.get(made, i), node.containers.shapes(r)) for i, r in enumerate(results)]
+    fields = [node.containers.note(graph.get(made, i), node.containers.shapes(r)) for i, r in enumerate(results)]
+    return [node.text_as(f, r) for f, r in zip(fields, results, strict=True)]
 
 
 def captured(body: GraphProto) -> list[str]:
@@ -168,7 +173,7 @@ class _Loop:
     """Which scan outputs are collected from the back."""
 
     def run(self) -> Control:
-        node, runs, made = self.node, self.node.builder.runs, self.node.containers
+        node, runs, made, texts = self.node, self.node.builder.runs, self.node.containers, self.node.builder.texts
         initial = self.initial
         outer = {s for x in initial for s in symbols(x.type)} | {s for t in runs.types for s in symbols(t)}
         outer.update(node.builder.symbols())
@@ -182,13 +187,15 @@ class _Loop:
             mark = runs.mark
             i, c = graph.var("i", TensorType((), INT64)), graph.var("go", TensorType((), BOOL))
             variables_ = [graph.var(f"v{k}", t) for k, t in enumerate(types)]
-            for v, r in zip(variables_, shapes, strict=True):
-                made.note(v, r)
+            for v, r, x in zip(variables_, shapes, initial, strict=True):
+                node.text_as(made.note(v, r), x)
             results = yield _body(node, self.body, self.inputs(i, c, variables_))
             go = results[0] if self.has_condition else graph.constant(True, "bool")
             results = results[1:] if self.has_condition else results
             if len(results) < len(initial):
                 raise node.wrong(f"the body gives {len(results)} results for {len(initial)} variables")
+            if any((r in texts) != (x in texts) for r, x in zip(results, initial, strict=False)):
+                raise node.wrong("a variable holds strings before an iteration or after it, and numbers else")
             inner = [made.fitted(r, t) for r, t in zip(results, types, strict=False)]
             changed, found = _met(node, types, inner, own), [made.shapes(x) for x in inner]
             wider = [either(a, b) for a, b in zip(shapes, found, strict=True)]
@@ -239,7 +246,8 @@ class _Loop:
             elif k >= len(states) and not self.stops and self.count is not None:
                 of = tensor(field)
                 field = node.named(graph.match_cast(field, TensorType((self.count, *of.shape[1:]), of.dtype)))
-            out.append(node.containers.note(field, shapes[k] if k < len(states) else None))
+            field = node.containers.note(field, shapes[k] if k < len(states) else None)
+            out.append(node.text_as(field, [*states, *scans][k]))
         return out
 
     def _collected(self, k: int, of: TensorType, x: Expr, i: Var, outer: set[Symbol]) -> tuple[Var, Expr, Expr]:
@@ -378,7 +386,7 @@ def _scan(node: Node, operands: Sequence[Expr], options: Mapping[str, Sequence[i
         parts = []
         for x, axis, back in zip(scanned, axes, given["scan_input_directions"], strict=True):
             place = node.call("subtract", last, i) if back else i
-            parts.append(node.call("take", x, place, axis=axis))
+            parts.append(node.text_as(node.call("take", x, place, axis=axis), x))
         return (*variables_, *parts)
 
     backwards = [d == 1 for d in given["scan_output_directions"]]
@@ -389,7 +397,8 @@ def _scan(node: Node, operands: Sequence[Expr], options: Mapping[str, Sequence[i
         axis = node.axis(rank, a)
         if axis:
             order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
-            results[states + k] = node.call("permute_dims", results[states + k], axes=tuple(order))
+            found = results[states + k]
+            results[states + k] = node.text_as(node.call("permute_dims", found, axes=tuple(order)), found)
     return results
 
 
@@ -409,12 +418,12 @@ def scan(node: Node) -> Control:
     back = {"scan_input_directions": node.attrs["directions"] or ()}
     each: list[Sequence[Expr]] = []
     for k in range(batch):
-        one = [node.pick(x, k, 0) for x in operands]
+        one = [node.text_as(node.pick(x, k, 0), x) for x in operands]
         each.append((yield from _scan(node, one, back)))
     joined = []
     for same in zip(*each, strict=True):
         parts = [node.call("expand_dims", x, axis=(0,)) for x in same]
-        joined.append(parts[0] if batch == 1 else node.call("concat", *parts, axis=0))
+        joined.append(node.text_as(parts[0] if batch == 1 else node.call("concat", *parts, axis=0), same[0]))
     return joined
 
 

@@ -26,6 +26,9 @@ Array = np.ndarray[Any, Any]
 MOST_SETTLED = 1024
 """An input of more elements than this decides no shape; its value is data."""
 
+MOST_TEXTS = 1 << 16
+"""But there may be so many strings."""
+
 MOST_BYTES = 1 << 24
 """But an encoded image may have so many bytes."""
 
@@ -44,7 +47,7 @@ class Runs:
         self._lets: list[tuple[Var, Expr]] = []
         self._count = 0
 
-    def parameter(self, param: Var, name: str) -> None:
+    def parameter(self, param: Var, name: str, is_text: bool = False) -> None:
         """A parameter of the module, of that name in the model. Invalid (onnx.C3) where its value does not fit."""
         of = param.type
         if name not in self._values or not isinstance(of, TensorType):
@@ -58,7 +61,8 @@ class Runs:
                 f"input {name!r} is {of}; the value given for it has shape {value.shape} and dtype {value.dtype}",
                 label="onnx.C3",
             )
-        if value.size <= (MOST_BYTES if of.dtype is UINT8 else MOST_SETTLED) and of.is_static:
+        most = MOST_TEXTS if is_text else MOST_BYTES if of.dtype is UINT8 else MOST_SETTLED
+        if value.size <= most and of.is_static:
             self._given[param] = graph.constant(value)
 
     def settled(self, expr: Expr, most: int, sizes: bool) -> Array | None:

@@ -56,6 +56,8 @@ NODE = 1_000
 
 
 __all__ = ["import_onnx", "load_model"]
+OPEN_TEXTS = "open_texts"
+"""The attribute of a main function that says what of the strings in it the standard leaves open."""
 STRINGS, COLUMNS = "assay.strings", "assay.columns"
 """What the metadata of a model calls the table of the strings for which numbers go in and out, and the outputs whose
 columns have names: JSON lists of strings."""
@@ -199,13 +201,14 @@ class _Importer:
         return graph.function(params, body, outputs=tuple(names), **words)
 
     def _words(self) -> dict[str, tuple[str, ...]]:
-        """What stands beside a model whose border has numbers for words: see `assay.verify.border.onnx_words`."""
+        """What stands beside a model whose border has numbers for words (see `assay.verify.border.onnx_words`), and
+        what the standard leaves open of strings."""
         found: dict[str, tuple[str, ...]] = {}
         for prop in self.source.model.metadata_props:
             if prop.key in (STRINGS, COLUMNS):
                 words = tuple(json.loads(prop.value))
                 found[prop.key.rpartition(".")[2]] = (*found.get(prop.key.rpartition(".")[2], ()), *words)
-        return found
+        return {**found, OPEN_TEXTS: tuple(self.builder.open_texts)} if self.builder.open_texts else found
 
     # --- what the graph starts from
 
@@ -258,7 +261,7 @@ class _Importer:
                     param = Var(input_type(name, declared, self.symbols), name, span=where)
                     if declared is not given.type:
                         self.builder.texts.add(param)
-                    self.builder.runs.parameter(param, name)
+                    self.builder.runs.parameter(param, name, declared is not given.type)
                 params.append(param)
                 main.define(name, param)
         return params

@@ -74,6 +74,8 @@ class Builder:
         self.draws: np.random.RandomState | None = None
         """Where random numbers come from, where the caller wants models with random operators."""
         self.texts: set[Expr] = set()
+        self.open_texts: dict[str, None] = {}
+        """What of the strings that were computed here the standard leaves open, in words."""
         """The tensors of int64 that stand for strings."""
         self.columns: dict[Expr, tuple[str | int, ...]] = {}
         """The matrices that stand for a map for each row, and what its keys are."""
@@ -259,6 +261,14 @@ class Node:
         """A tensor of int64 that stands for strings, remembered as such."""
         self.builder.texts.add(numbers)
         return numbers
+
+    def leaves_open(self, what: str) -> None:
+        """Say what of the strings that are made here the standard leaves open."""
+        self.builder.open_texts[f"{self}: {what}"] = None
+
+    def text_as(self, made: Expr, of: Expr) -> Expr:
+        """A value that stands for strings where another does."""
+        return self.text(made) if of in self.builder.texts else made
 
     # --- attributes
 

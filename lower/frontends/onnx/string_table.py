@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, TypeProto, ValueInfoProto
+from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from assay.semantics.errors import Invalid
 
@@ -80,3 +80,12 @@ def without_strings(of: TypeProto) -> TypeProto:
     made.CopyFrom(of)
     made.tensor_type.elem_type = TensorProto.INT64
     return made
+
+
+NUMBERS = "the strings "
+"""How the name of a node begins that is put between strings at the border of a model and their numbers."""
+
+
+def node_title(node: NodeProto) -> str:
+    """A node for people: its operator and its name; one between strings and their numbers by the strings."""
+    return node.name if node.name.startswith(NUMBERS) else f"{node.op_type} {node.name}".strip()

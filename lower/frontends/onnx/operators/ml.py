@@ -95,12 +95,20 @@ def _looked_up_in_table(node: Node, x: Expr, keys: Array, values: Array, default
     return node.call("take", node.constant(np.r_[values, default]), place, axis=0)
 
 
+def leave_repeated_open(node: Node, keys: Array) -> None:
+    """Of a key that is there more than once the standard does not say which counts."""
+    if np.unique(keys).size != keys.size:
+        node.leaves_open("which of equal keys counts")
+
+
 def category_mapper(node: Node) -> Expr:
     """Translate CategoryMapper: strings to whole numbers or back, by what X is."""
     words, numbers = node.attrs.get("cats_strings") or (), np.array(node.attrs.get("cats_int64s") or (), np.int64)
     if len(words) != len(numbers):
         raise node.wrong(f"{len(words)} cats_strings and {len(numbers)} cats_int64s; as many are wanted")
     codes = node.strings.numbers(words)
+    for keys in (codes, numbers):
+        leave_repeated_open(node, keys)
     if node[0] in node.builder.texts:
         return _looked_up(node, node[0], codes, numbers, np.array(node.attrs["default_int64"]))
     default = node.strings.numbers([node.attrs["default_string"]])[0]
@@ -116,12 +124,14 @@ def one_hot_encoder(node: Node) -> Expr:
         kinds = np.array(node.attrs.get("cats_int64s") or (), np.int64)
     if not kinds.size:
         raise node.wrong("no categories of the operand's kind, strings or whole numbers, are given")
+    leave_repeated_open(node, kinds)
     x = node.call("expand_dims", node.cast(node[0], INT64), axis=(tensor(node[0]).ndim,))
     made = node.call("equal", x, node.constant(kinds))
     if not node.attrs["zeros"]:
         made = node.named(made)
         one = node.call("max", node.cast(made, INT64), axis=(tensor(made).ndim - 1,), keepdims=False)
-        every = node.call("equal", node.call("min", one, axis=None, keepdims=False), 1)
+        off = node.call("sum", node.cast(node.call("equal", one, 0), INT64), axis=None, keepdims=False)
+        every = node.call("equal", off, 0)
         node.builder.runs.demand(graph.assert_op(every, format=f"{node}: an element is none of the categories"))
     return node.cast(made, FLOAT32)
 

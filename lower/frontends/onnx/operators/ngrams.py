@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -46,13 +47,22 @@ def vectorizer(node: Node) -> Expr:
     places = node.constant(np.array(used, np.int64).reshape(-1, 1))
     summed = node.call("scatter_nd", none, places, rows_of, reduction="add")
     found = node.shaped(node.cast(node.call("permute_dims", summed, axes=(1, 0)), FLOAT32), shape)
-    weights = node.attrs.get("weights")
-    if weights and len(weights) != width:
-        raise node.wrong(f"{len(weights)} weights for {width} columns")
-    factor = node.constant(np.array(weights or 1, np.float32))
+    factor = node.constant(_weights(node, columns, width))
     if mode == "IDF":
         return node.call("where", node.call("greater", found, 0), factor, 0)
     return found if mode == "TF" else node.call("multiply", found, factor)
+
+
+def _weights(node: Node, columns: Sequence[int], width: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """The weight of each column: that of the n-gram of the pool which counts there."""
+    weights = node.attrs.get("weights") or [1.0] * len(columns)
+    if len(weights) != len(columns):
+        raise node.wrong(f"{len(weights)} weights for {len(columns)} n-grams; as many are wanted")
+    found: dict[int, float] = {}
+    for column, weight in zip(columns, weights, strict=True):
+        if found.setdefault(column, weight) != weight:
+            raise node.unsupported(f"n-grams of the weights {found[column]:g} and {weight:g} in the column {column}")
+    return np.array([found.get(k, 0.0) for k in range(width)], np.float32)
 
 
 def _pools(node: Node, pool: Sequence[int]) -> list[np.ndarray[tuple[int, int], np.dtype[np.int64]]]:

@@ -8,6 +8,8 @@ says the inputs hold; the module asserts that they do.
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +18,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from assay.lower.frontends.onnx.contrib import DOMAIN
 from assay.lower.frontends.onnx.control import reads
+from assay.lower.frontends.onnx.dynamic_shapes import MOST_TEXTS
 from assay.lower.frontends.onnx.inner_nodes import nodes_of, nodes_of_model
 from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule
 from assay.lower.frontends.onnx.reading import domain_of
@@ -26,8 +29,9 @@ Array = np.ndarray[Any, Any]
 # --- what moves strings -------------------------------------------------------------------------------------------
 
 MOVES = frozenset(
-    "Compress Concat DepthToSpace Expand Flatten Gather GatherElements GatherND Identity Reshape ReverseSequence"
-    " Scatter ScatterElements ScatterND Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze Where".split()
+    "ArrayFeatureExtractor Compress Concat DepthToSpace Expand Flatten Gather GatherElements GatherND Identity OneHot"
+    " Reshape ReverseSequence Scatter ScatterElements ScatterND Slice SpaceToDepth Split Squeeze Tile Transpose"
+    " Unsqueeze Where".split()
 )
 """Operators that give elements of their operands: the rule for numbers serves."""
 
@@ -39,10 +43,13 @@ READS = frozenset("CategoryMapper Equal LabelEncoder OneHotEncoder Shape Size Tf
 
 
 STRINGS = "which strings there are"
+FLOAT = re.compile(r"[+-]?(([0-9]+([.][0-9]*)?|[.][0-9]+)(e[+-]?[0-9]+)?|inf)|nan", re.ASCII | re.IGNORECASE)
+INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+"""Numerals that the standard says a Cast takes."""
 
 
 def _known(node: Node, index: int) -> Array:
-    return node.strings.texts(node.known(index, decides=STRINGS))
+    return node.strings.texts(node.known(index, MOST_TEXTS, decides=STRINGS))
 
 
 def _elementwise(of: Any, f: Callable[[str], Any], x: Array) -> Array:
@@ -50,15 +57,17 @@ def _elementwise(of: Any, f: Callable[[str], Any], x: Array) -> Array:
 
 
 def cast_from(node: Node) -> Expr:
-    """A number as Python reads it, INF and NaN in any case included."""
+    """A number in plain or scientific representation, or INF, +INF, -INF or NaN in any case: of anything else the
+    standard says nothing."""
     if node.attrs["to"] == TensorProto.STRING:
         return node.text(node[0])
     of = node.dtype("to")
-    try:
-        kind, number = (np.float64, float) if of.is_float else (object, int)
-        return node.constant(_elementwise(kind, number, _known(node, 0)), of)
-    except ValueError as wrong:
-        raise node.wrong(f"a string is no number: {wrong}") from None
+    kind, number, numeral = (np.float64, float, FLOAT) if of.is_float else (object, int, INTEGER)
+    x = _known(node, 0)
+    for s in x.reshape(-1):
+        if not numeral.fullmatch(s):
+            raise node.wrong(f"{s!r} is no {'number' if of.is_float else 'whole number'} in plain representation")
+    return node.constant(_elementwise(kind, number, x), of)
 
 
 def concat(node: Node) -> Expr:
@@ -71,9 +80,15 @@ def concat(node: Node) -> Expr:
 
 
 def split(node: Node) -> Sequence[Expr]:
-    """The parts, filled up with empty strings to as many as the longest has, and how many each has."""
-    x, most = _known(node, 0), node.attrs["maxsplit"]
-    parts = [s.split(node.attrs["delimiter"] or None, -1 if most is None else most) for s in x.reshape(-1)]
+    """The parts, filled up with empty strings to as many as the longest has, and how many each has. Without a delimiter
+    whitespace at either end is left out, of the part that is not split any further too."""
+    x, most, delimiter = _known(node, 0), node.attrs["maxsplit"], node.attrs["delimiter"] or None
+    whole = [s if delimiter else s.strip() for s in x.reshape(-1)]
+    if delimiter and "" in whole:
+        node.leaves_open("how many parts an empty string has")
+    if not delimiter and (odd := {c for s in x.reshape(-1) for c in s if c.isspace() and c not in string.whitespace}):
+        node.leaves_open(f"whether {min(odd)!r} is whitespace")
+    parts = [s.split(delimiter, -1 if most is None else most) for s in whole]
     width = max(map(len, parts), default=0)
     filled = np.array([p + [""] * (width - len(p)) for p in parts], object).reshape(*x.shape, width)
     counts = np.array([len(p) for p in parts], np.int64).reshape(x.shape)
@@ -92,8 +107,23 @@ def normalize(node: Node) -> Expr:
         raise node.wrong(f"case_change_action is {action!r}; one of {', '.join(cases)} is wanted")
     same = str if node.attrs["is_case_sensitive"] else str.lower
     stops = {same(s) for s in node.attrs["stopwords"] or ()}
+    if action != "NONE" or same is not str:
+        _leave_case_open(node, [*x.reshape(-1), *(node.attrs["stopwords"] or ())])
     kept = [cases[action](s) for s in x.reshape(-1) if same(s) not in stops] or [""]
     return node.text(node.constant(node.strings.numbers(np.array(kept, object).reshape((1,) * (x.ndim - 1) + (-1,)))))
+
+
+def _leave_case_open(node: Node, texts: Sequence[str]) -> None:
+    """By what locale the case changes the environment decides: of a letter that has another number of letters in the
+    other case, or another at the end of a word or in Turkish, the standard does not say what it becomes."""
+    turkish = (node.attrs["locale"] or "").lower()[:2] in ("tr", "az", "lt")
+    for c in sorted({c for text in texts for c in text}):
+        if c in SIGMA or len(c.lower()) != 1 or len(c.upper()) != 1 or (turkish and c in "Ii"):
+            node.leaves_open(f"what {c!r} is in the other case")
+            return
+
+
+SIGMA = "\u03a3\u03c2"
 
 
 def regular(node: Node, attribute: str, pattern: str, longest: bool = False) -> Any:
@@ -189,7 +219,8 @@ def strings_rule(domain: str, name: str, rule: Rule | None) -> Rule | None:
         return rule
 
     def moved(node: Node) -> Result | Sequence[Result]:
-        if rule is None or domain or name not in MOVES or node.attrs.get("reduction", "none") != "none":
+        moves = domain in ("", "ai.onnx.ml") and name in MOVES and node.attrs.get("reduction", "none") == "none"
+        if rule is None or not moves:
             raise node.unsupported("strings are only moved, compared, looked up, split, joined, cleaned and matched")
         given = rule(node)
         for made in [given] if isinstance(given, (Expr, Refused)) else given:

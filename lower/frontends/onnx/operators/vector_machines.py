@@ -196,7 +196,7 @@ def _rounds(node: Node, table: Sequence[Sequence[Term]], start: Sequence[Expr]) 
     new = [node.call("where", still, made.expr, kept) for made, kept in zip(p, states, strict=True)]
     goes_on = node.call("less", at, MOST_ROUNDS)
     if count > 2:  # all rounds would take long; where intervals leave open whether a row goes on, errors are followed
-        some = node.call("max", node.cast(going, INT64), axis=(0,), keepdims=False)
+        some = node.call("sum", node.cast(going, INT64), axis=(0,), keepdims=False)
         goes_on = node.call("logical_and", goes_on, node.call("greater", some, 0))
     params = [at, going, *states]
     results = TupleType(tuple(v.type for v in params[1:]))
