@@ -17,7 +17,7 @@ from assay.verify.evidence import listed
 from assay.verify.judge.between import judge_between
 from assay.verify.judge.by_pieces import JudgedInPieces
 from assay.verify.judge.piecewise import Piecewise
-from assay.verify.judge.words import numbers_of
+from assay.verify.judge.texts import numbers_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 Array = np.ndarray[Any, Any]

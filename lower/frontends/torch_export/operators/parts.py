@@ -136,9 +136,9 @@ def cuts(node: AtenNode, x: Expr) -> list[Part]:
         case "split" if isinstance(node.get("split_size", None), list):
             sizes = node.sizes("split_size")
         case "tensor_split" | "hsplit" | "vsplit" | "dsplit":
-            return [Part(axis, begin, end, 1) for begin, end in _places_between(node, known_size(node, size))]
+            return [Part(axis, begin, end, 1) for begin, end in _places_between(node, number_of_size(node, size))]
         case _:
-            whole = known_size(node, size)
+            whole = number_of_size(node, size)
             step = ceil_div(whole, node.whole("chunks")) if "chunks" in node.args else node.whole("split_size")
             assert isinstance(step, int)
             sizes = [min(step, whole - k) for k in range(0, whole, step)] if step > 0 and whole else [whole]
@@ -165,7 +165,7 @@ def _places_between(node: AtenNode, size: int) -> list[tuple[int, int]]:
     return [(begin, max(begin, end)) for begin, end, _ in cut]
 
 
-def known_size(node: AtenNode, size: Dim) -> int:
+def number_of_size(node: AtenNode, size: Dim) -> int:
     """A size that has to be a number. Unsupported (`torch_export.C7`): it is none."""
     if not isinstance(size, int):
         raise node.unsupported(f"an axis of size {size}, which has to be a number")
@@ -185,7 +185,7 @@ def split_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
 def unbind(node: AtenNode, x: Expr) -> list[Expr]:
     """All slices of an axis."""
     axis = node.axis(aten_type(x).ndim, default=0)
-    count = known_size(node, aten_type(x).shape[axis])
+    count = number_of_size(node, aten_type(x).shape[axis])
     return [node.call("take", x, node.constant(k, INT64), axis=axis) for k in range(count)]
 
 

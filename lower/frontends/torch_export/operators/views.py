@@ -18,7 +18,7 @@ from assay.lower.frontends.torch_export.cells import TensorCell
 from assay.lower.frontends.torch_export.node import AtenNode, aten_type
 from assay.lower.frontends.torch_export.operators.elementwise import dropout
 from assay.lower.frontends.torch_export.operators.parts import (
-    known_size,
+    number_of_size,
     select,
     select_back,
     slice_,
@@ -246,7 +246,7 @@ def diagonal(node: AtenNode, x: Expr) -> list[Expr]:
     rest = [a for a in range(rank) if a not in (one, two)]
     x = node.permuted(x, (*rest, one, two))
     shape = aten_type(x).shape
-    rows, columns = known_size(node, shape[-2]), known_size(node, shape[-1])
+    rows, columns = number_of_size(node, shape[-2]), number_of_size(node, shape[-1])
     first = max(-offset, 0) * columns + max(offset, 0)
     count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     flat = node.shaped(x, *shape[:-2], rows * columns)
@@ -258,7 +258,7 @@ def unfold(node: AtenNode, x: Expr) -> list[Expr]:
     """Windows along an axis, their elements along a last one."""
     shape = aten_type(x).shape
     axis, size, step = node.axis(len(shape), "dimension"), node.whole("size"), node.whole("step")
-    count = (known_size(node, shape[axis]) - size) // step + 1
+    count = (number_of_size(node, shape[axis]) - size) // step + 1
     start = node.shaped(node.call("multiply", node.line(count), step), count, 1)
     x = node.call("take", x, node.call("add", start, node.line(size)), axis=axis)
     return [node.permuted(x, [a for a in range(len(shape) + 1) if a != axis + 1] + [axis + 1])]

@@ -22,7 +22,7 @@ from assay.verify.oracle import Worst
 Array = np.ndarray[Any, Any]
 
 
-def in_words(verdict: BackendVerdict, module: Module, texts: Collection[str]) -> BackendVerdict:
+def told_in_strings(verdict: BackendVerdict, module: Module, texts: Collection[str]) -> BackendVerdict:
     """A verdict on a backend in the strings of the model's table. `texts` are the tensors that stand for strings."""
     table, left_open = (module.main.attrs.get(key, ()) for key in ("strings", OPEN_TEXTS))
     if table or left_open:
