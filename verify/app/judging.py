@@ -26,6 +26,7 @@ from assay.verify.evidence import Evidence, of_outcome, plural
 from assay.verify.judge.outcome import GOOD, BackendVerdict, SampleVerdict, verdict_data
 from assay.verify.judge.run import JudgeRun, errors_of
 from assay.verify.judge.samples import Sample
+from assay.verify.judge.texts import numbers_of
 from assay.verify.oracle import Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 from assay.verify.oracle.trial import tensors_of
@@ -81,14 +82,18 @@ class JudgedOutputs:
         for name, of in output_leaves(module.main):
             whole = next((c for c in self.containers if name == c or name.startswith(f"{c}.")), name)
             types[whole] = self.containers.get(whole, of)
-        found = from_arrays(self.outputs, types, "output")
+        has_strings = "strings" in module.main.attrs
+        outputs = {
+            n: numbers_of(module, a) if has_strings and a.dtype.kind == "U" else a for n, a in self.outputs.items()
+        }
+        found = from_arrays(outputs, types, "output")
         for name, of in types.items():
             if name not in found:
                 raise Invalid(
                     f"output {name!r} is missing; the outputs are {', '.join(types)}; {form(name, of)}",
                     label="values.C3",
                 )
-        for name, array in self.outputs.items():
+        for name, array in outputs.items():
             if array.dtype.kind in "OSTU":
                 owner, of = next((n, t) for n, t in types.items() if f"{name}.".startswith(f"{n}."))
                 raise Invalid(

@@ -1,7 +1,7 @@
 """An ONNX model with numbers at its border in place of strings and maps (specs/verify.md, "Inputs").
 
 What is lowered has no strings, and no file holds a map. So an input of strings takes their numbers in a table, from
-which a CategoryMapper makes the strings inside; an output of strings gives such numbers; one that is a map for each
+which a LabelEncoder makes the strings inside; an output of strings gives such numbers; one that is a map for each
 row, made by ZipMap, gives the matrix whose columns the map names; and an input that is a map takes a vector
 (`assay.verify.border.map_inputs`). Inside of the model nothing changes.
 """
@@ -171,7 +171,7 @@ class _Border:
     def take(self, name: str) -> None:
         """What goes in under that name are numbers; the nodes read the strings that are made of them."""
         inner = self.fresh(name)
-        self.before.append(self.mapper(name, inner, name))
+        self.before.append(self.mapper(name, inner, name, makes_strings=True))
         for node in nodes_of(self.graph):
             for i, n in enumerate(node.input):
                 if n == name:
@@ -189,19 +189,26 @@ class _Border:
         # an initializer or input that is an output too keeps its name
         own = inner if any(inner in node.output for node in self.graph.node) else name
         given = self.fresh(name) if own == name else name
-        self.after.append(self.mapper(own, given, name))
+        self.after.append(self.mapper(own, given, name, makes_strings=False))
         for info in self.graph.output:
             if info.name == name:
                 info.name = given
         self.numbers(info for info in self.graph.output if info.name == given)
 
-    def mapper(self, x: str, y: str, name: str) -> NodeProto:
-        """The node between strings and their numbers, for an input or an output of that name."""
-        count = len(self.table)
-        return helper.make_node(
-            "CategoryMapper", [x], [y], f"{NUMBERS}{name}", domain=ML, cats_strings=list(self.table),
-            cats_int64s=list(range(count)), default_int64=count, default_string=OTHER,
-        )  # fmt: skip
+    def mapper(self, x: str, y: str, name: str, makes_strings: bool) -> NodeProto:
+        """The node between strings and their numbers, for an input or an output of that name: a LabelEncoder, which
+        more backends have than a CategoryMapper; the first version of ai.onnx.ml has no such one."""
+        title, count = f"{NUMBERS}{name}", len(self.table)
+        words, numbers = list(self.table), list(range(count))
+        if any(o.domain == ML and o.version == 1 for o in self.model.opset_import):
+            return helper.make_node(
+                "CategoryMapper", [x], [y], title, domain=ML, cats_strings=words, cats_int64s=numbers,
+                default_int64=count, default_string=OTHER,
+            )  # fmt: skip
+        how: dict[str, Any] = {"keys_strings": words, "values_int64s": numbers, "default_int64": count}
+        if makes_strings:
+            how = {"keys_int64s": numbers, "values_strings": words, "default_string": OTHER}
+        return helper.make_node("LabelEncoder", [x], [y], title, domain=ML, **how)
 
     def numbers(self, infos: Iterable[onnx.ValueInfoProto]) -> None:
         for info in infos:
@@ -221,4 +228,4 @@ class _Border:
         del self.graph.value_info[:]
         self.graph.value_info.extend(kept)
         if all(o.domain != ML for o in self.model.opset_import):
-            self.model.opset_import.append(helper.make_opsetid(ML, 1))
+            self.model.opset_import.append(helper.make_opsetid(ML, 2))

@@ -226,3 +226,25 @@ def test_two_programs_of_strings() -> None:
     assert same.outcome == "right" and same.proved
     (differs,) = judge(first, second=other, inputs={"x": np.array(["a", "b", "c"])}).verdicts
     assert differs.outcome == "wrong" and "allowed is 'v'" in differs.closing(), differs.closing()
+
+
+def test_strings_that_are_expected_and_those_of_the_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reference has no CategoryMapper. Its weights are those of columns (specs/findings)."""
+    labels = 'keys_int64s = [1, 2], values_strings = ["a", "\u732b"], default_string = "?"'
+    made = model("int64[N] x", "string[N] y", f"y = ai.onnx.ml.LabelEncoder<{labels}>(x)")
+    (verdict,) = judge(made, ["reference"], {"x": np.array([2, 1, 5])}).verdicts
+    assert verdict.outcome == "right", verdict.closing()
+    (verdict,) = judge(
+        grams("IDF", AB, "[0]", "[1, 0]", "[10.0, 20.0]"), ["reference"], {"x": np.array(["a"])}
+    ).verdicts
+    assert verdict.outcome == "wrong", verdict.closing()
+    path, inputs, expected = (tmp_path / n for n in ("m.onnx", "in.npz", "out.npz"))
+    onnx.save(made, path)
+    np.savez(inputs, x=np.array([2, 1, 5]))
+    for last, code in (("?", 0), ("!", 1)):
+        np.savez(expected, y=np.array(["\u732b", "a", last]))
+        assert assay(monkeypatch, "check", path, "--inputs", inputs, "--expected", expected) == code, (
+            capsys.readouterr()
+        )
