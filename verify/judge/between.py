@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from assay.semantics.graph import Call
 from assay.verify.backends.protocol import Prepared, Subject
 from assay.verify.judge.by_pieces import Coverage, JudgedInPieces
 from assay.verify.judge.outcome import PieceFinding
@@ -76,12 +77,20 @@ def judge_between(run: Piecewise, sample: str, judged: JudgedInPieces, k: int, s
 
 
 def verdict_between(run: Piecewise, judged: JudgedInPieces, k: int, piece: Piece, shown: Tensors) -> Verdict | None:
-    """The verdict on the tensors that a piece makes; None where our definition cannot say."""
+    """The verdict on the tensors that a piece makes; None where our definition cannot say: so what is not right, where
+    elements are taken at places that may be off, which a piece in ONNX's operators does not tell."""
     cases, _ = run.evaluated(piece, {k: {**run.inputs[k], **shown}})
     if k not in cases:
         return None
     case = cases[k]
-    return oracle_of(case.subject, judged.accepts).judge(case.expected, {n: shown[n] for n in piece.outputs})
+    found = oracle_of(case.subject, judged.accepts).judge(case.expected, {n: shown[n] for n in piece.outputs})
+    made = [n for v in piece.nodes for n in run.flow.nodes[v].output]
+    return None if found.outcome == "wrong" and any(_takes_near(run.flow, n) for n in made) else found
+
+
+def _takes_near(flow: Dataflow, name: str) -> bool:
+    made = flow.shown.get(name) if isinstance(flow.shown, Mapping) else None
+    return isinstance(made, Call) and bool(getattr(made.op, "name", "") == "take" and made.attrs["near"])
 
 
 def note(flow: Dataflow, coverage: Coverage, piece: Piece, sample: str, verdict: Verdict) -> PieceFinding:

@@ -23,7 +23,7 @@ Two = Callable[[AtenNode, Expr, Expr], Expr]
 
 def two(of: Two, floats: bool = False, names: tuple[str, str] = ("self", "other"), exact: bool = False) -> AtenRule:
     """A rule of two operands in the dtype in which they meet, which is that of the result. A number is rounded to it
-    first; it is taken as it is in float32, if it is `exact`, as ATen's sums, products and quotients do."""
+    first; it is taken as it is in float32, if it is `exact`, as ATen's products and quotients do."""
 
     def rule(node: AtenNode) -> Expr:
         a, b = (node.operand(n) for n in names)
@@ -102,7 +102,7 @@ def divide(node: AtenNode) -> Any:
         return two(lambda node, x, y: node.call("divide", x, y), floats=True, exact=True)(node)
     if mode not in ("floor", "trunc"):
         raise node.wrong(f"rounding_mode is {mode!r}; floor or trunc is wanted")
-    return two(floored_quotient if mode == "floor" else truncated_quotient)(node)
+    return two(floored_quotient if mode == "floor" else truncated_quotient, exact=True)(node)
 
 
 def truncated_quotient(node: AtenNode, x: Expr, y: Expr) -> Expr:
@@ -133,16 +133,18 @@ def floored_quotient(node: AtenNode, x: Expr, y: Expr) -> Expr:
 
 def floored_remainder(node: AtenNode, x: Expr, y: Expr) -> Expr:
     """What is left of the quotient rounded down; it has the sign of y."""
-    if not is_float(x):
-        return node.call("subtract", x, node.call("multiply", node.call("floor_divide", x, y), y))
-    rest = node.call("fmod", x, y)
+    rest = fmod(node, x, y)
+    if aten_type(x).dtype.kind == "uint":
+        return rest
     other = node.call("not_equal", node.call("less", y, 0), node.call("less", rest, 0))
     off = node.call("logical_and", node.call("not_equal", rest, 0), other)
+    if not is_float(x):  # rest + y may overflow where it is not wanted
+        return node.call("add", rest, node.call("where", off, y, constant_like(node, 0, y)))
     return node.call("where", off, node.call("add", rest, y), rest)
 
 
 def fmod(node: AtenNode, x: Expr, y: Expr) -> Expr:
-    """What is left of the quotient rounded towards 0; it has the sign of x."""
+    """What is left of the quotient rounded towards 0; it has the sign of x. Of whole numbers no step overflows."""
     if is_float(x):
         return node.call("fmod", x, y)
     return node.call("subtract", x, node.call("multiply", node.call("truncate_divide", x, y), y))
@@ -329,7 +331,7 @@ LONG = {"not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "g
 TABLE: dict[str, AtenRule] = {
     **{name: compared_tensors(op) for name, op in COMPARED.items()},
     **{name: compared_tensors(COMPARED[op]) for name, op in LONG.items()},
-    "add": two(add, exact=True),
+    "add": two(add),
     "addcdiv": add_product(quotient=True),
     "addcmul": add_product(quotient=False),
     "atan2": two(angle_of, floats=True),
@@ -346,7 +348,7 @@ TABLE: dict[str, AtenRule] = {
     "copysign": two(copysign, floats=True),
     "div": divide,
     "divide": divide,
-    "floor_divide": two(floored_quotient),
+    "floor_divide": two(floored_quotient, exact=True),
     "fmax": two(number_of_two(larger_of)),
     "fmin": two(number_of_two(smallest)),
     "fmod": two(fmod),
@@ -366,9 +368,9 @@ TABLE: dict[str, AtenRule] = {
     "prelu": prelu,
     "_prelu_kernel": prelu,
     "remainder": two(floored_remainder),
-    "rsub": two(lambda node, x, y: node.call("subtract", y, scaled(node, x)), exact=True),
-    "sub": two(subtract, exact=True),
-    "subtract": two(subtract, exact=True),
+    "rsub": two(lambda node, x, y: node.call("subtract", y, scaled(node, x))),
+    "sub": two(subtract),
+    "subtract": two(subtract),
     "true_divide": divide,
     "xlogy": two(xlogy, floats=True),
     "special_xlogy": two(xlogy, floats=True),

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from assay.lower.frontends.stablehlo.operators.chlo import digamma, lgamma
 from assay.lower.frontends.stablehlo.operators.error_function import erf_inv, erfc
 from assay.lower.frontends.stablehlo.operators.functions import expm1, free, log1p, wide
@@ -274,15 +276,16 @@ def hardtanh(node: AtenNode, x: Expr) -> Expr:
 
 def threshold(node: AtenNode, x: Expr) -> Expr:
     """x above the threshold, else the value."""
-    above = node.call("less_equal", x, constant_like(node, node.number("threshold"), x))
-    return node.call("where", above, constant_like(node, node.number("value"), x), x)
+    below = node.call("less_equal", node.work(x), node.number("threshold"))  # which is not rounded to a narrow float
+    return node.call("where", below, constant_like(node, node.number("value"), x), x)
 
 
 def shrink(soft: bool) -> Function:
-    """0 between -lambd and lambd; outside x, or x less lambd towards 0."""
+    """0 between -lambd and lambd, a number of the operand's dtype; outside x, or x less lambd towards 0."""
 
     def of(node: AtenNode, x: Expr) -> Expr:
-        edge = float(node.number("lambd", 0.5))
+        kind = aten_type(node.tensor()).dtype.numpy if aten_type(node.tensor()).dtype.is_float else np.float32
+        edge = float(np.asarray(node.number("lambd", 0.5)).astype(kind))
         up = node.call("subtract", x, edge) if soft else x
         down = node.call("add", x, edge) if soft else x
         # NaN is within, and stays

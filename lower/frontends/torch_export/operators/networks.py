@@ -47,17 +47,22 @@ def attention(node: AtenNode) -> Expr:
     if node.flag("is_causal"):
         rows, columns = of.shape[-2], aten_type(k).shape[-2]
         held = node.call("greater_equal", node.shaped(node.line(rows), rows, 1), node.line(columns))
-        scores = node.call("where", held, scores, constant_like(node, -math.inf, scores))
+        scores = _masked(node, scores, held)
     if mask is not None and aten_type(mask).dtype is BOOL:
-        # added, as a mask of floats is: what is NaN or infinite stays no number where it is masked
-        least = constant_like(node, -math.inf, scores)
-        scores = node.call("add", scores, node.call("where", mask, constant_like(node, 0, scores), least))
+        scores = _masked(node, scores, mask)
     elif mask is not None:
         scores = step(node.call("add", scores, node.cast(mask, of.dtype)))
     weights = step(node.call("nn.softmax", scores, axis=rank - 1))
     if mask is not None:
         weights = without_masked(node, scores, weights, rank - 1)
     return node.cast(node.call("matmul", weights, v), to)
+
+
+def _masked(node: AtenNode, scores: Expr, held: Expr) -> Expr:
+    """Minus infinity is added to the scores that are not held, as a mask of floats is: what is NaN or infinite stays no
+    number where it is masked."""
+    least = constant_like(node, -math.inf, scores)
+    return node.call("add", scores, node.call("where", held, constant_like(node, 0, scores), least))
 
 
 def _heads(node: AtenNode, x: Expr, q: Expr) -> Expr:

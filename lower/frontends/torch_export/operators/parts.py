@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.lower.frontends.torch_export.node import AtenNode, aten_type
+from assay.lower.frontends.torch_export.sizes import larger
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import ceil_div
@@ -46,10 +47,10 @@ def part_of(node: AtenNode, x: Expr) -> Part:
 
 
 def _place(at: Dim, size: Dim) -> Dim:
-    """A place that may be counted from the end, within an axis where both are known."""
+    """A place that may be counted from the end, within an axis where both are known; not before its begin."""
     if isinstance(at, int) and isinstance(size, int):
         return min(max(at + size if at < 0 else at, 0), size)
-    return simplify(size + at) if isinstance(at, int) and at < 0 else at
+    return larger([simplify(size + at), 0]) if isinstance(at, int) and at < 0 else at
 
 
 def slice_(node: AtenNode, x: Expr) -> list[Expr]:
@@ -70,7 +71,7 @@ def with_part(node: AtenNode, whole: Expr, new: Expr, p: Part) -> Expr:
         if not (isinstance(p.begin, int) and p.begin == 0):
             parts.insert(0, node.cut(whole, p.axis, 0, p.begin))
         if p.end is not size and not (isinstance(p.end, int) and isinstance(size, int) and p.end >= size):
-            parts.append(node.cut(whole, p.axis, p.end, BEYOND))
+            parts.append(node.cut(whole, p.axis, larger([p.begin, p.end]), BEYOND))
         made = parts[0] if len(parts) == 1 else node.call("concat", *parts, axis=p.axis)
         return node.stretched(made, *shape)
     order = [p.axis, *(a for a in range(len(shape)) if a != p.axis)]

@@ -55,7 +55,9 @@ def test_pytorchs_results_are_right(
     assert code == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["scan_long", "while", "nonzero", "where", "multiple", "quantized", "views", "guards"])
+@pytest.mark.parametrize(
+    "name", ["scan_long", "while", "nonzero", "where", "multiple", "quantized", "views", "guards", "slices"]
+)
 def test_loops_and_sizes_that_a_run_finds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

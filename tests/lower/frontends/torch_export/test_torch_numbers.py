@@ -61,6 +61,44 @@ def test_a_masked_score_that_is_no_number_stays_none() -> None:
         np.testing.assert_array_equal(found, [[[right, right]]])
 
 
+def test_causal_scores_are_masked_by_sums() -> None:
+    """A key that is no number makes every row none, masked or not."""
+    q, v = np.ones((1, 1, 2, 2), np.float32), np.ones((1, 1, 2, 2), np.float32)
+    k = np.array([[[[1, 1], [NAN, 1]]]], np.float32)
+    (found,) = values("scaled_dot_product_attention", query=q, key=k, value=v, is_causal=True)
+    assert np.isnan(found).all()
+    (found,) = values("scaled_dot_product_attention", query=q, key=q, value=v, is_causal=True)
+    np.testing.assert_array_equal(found, v)
+
+
+def test_numbers_beside_narrow_floats() -> None:
+    """A number is rounded to them in sums and shrinks, and not in products, quotients that are rounded, and
+    thresholds."""
+    h = np.array([-60000, 0.1, 1.0, -INF], np.float16)
+    (found,) = values("add", self=h, other=1e5)
+    np.testing.assert_array_equal(found, [INF, INF, INF, NAN])
+    (found,) = values("mul", self=np.float16([0.001]), other=1e5)
+    np.testing.assert_array_equal(found, [np.float16(np.float32(np.float16(0.001)) * np.float32(1e5))])
+    for name in ("floor_divide", "div"):
+        more = {"rounding_mode": "floor"} if name == "div" else {}
+        assert values(name, self=h[1:3], other=0.1, **more) == [[0, 9]]  # 0.1 in float16 is less than 0.1
+    (found,) = values("threshold", self=np.array([0.1001, 0.0999], np.float16), threshold=0.1, value=7.0)
+    assert found[1] == 7 and found[0] == np.float16(0.1001)
+    assert values("hardshrink", self=h[1:3], lambd=0.1) == [[0, 1]]
+    (found,) = values("softshrink", self=h[2:3], lambd=0.1)
+    np.testing.assert_array_equal(found, [np.float16(1 - np.float32(np.float16(0.1)))])
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint8"])
+def test_remainders_at_the_ends_of_whole_numbers_are_known(kind: str) -> None:
+    """No step of theirs overflows, so nothing is left open."""
+    of = np.iinfo(kind)
+    some = [int(v) for v in {of.min, of.min + 1, of.max - 1, of.max, 7, 6, *([-7, -1] if of.min else [])}]
+    pairs = [(x, y) for x in some for y in some if y and (x, y) != (of.min, -1)]
+    x, y = (np.array(v, kind) for v in zip(*pairs, strict=True))
+    assert values("remainder", self=x, other=y) == [[a % b for a, b in pairs]]
+
+
 def half(*shape: int) -> Any:
     torch = pytest.importorskip("torch")
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
@@ -82,6 +120,14 @@ def programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], Any]]:
         "prod of bfloat16": (lambda x: x.prod(0), (half(6, 40).bfloat16(),), None),
         "prod of float16": (lambda x: x.prod(0), (half(6, 4).half(),), None),
         "logit of float16": (torch.logit, (torch.rand(40).half(),), None),
+        "causal attention": (
+            lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+            (half(1, 2, 4, 3),) * 3, None,
+        ),
+        "a large number to float16": (lambda x: x + 1e5, (x.half(),), None),
+        "thresholds of bfloat16": (lambda x: torch.nn.functional.threshold(x, 0.1, 1e3), (x.bfloat16(),), None),
+        "floor of float16": (lambda x: x // 0.1, (x.half(),), None),
+        "shrunk float16": (lambda x: torch.nn.functional.softshrink(x, 0.1), (x.half(),), None),
         "some of 16": (lambda x: x[x > 0].sum(), (half(16),), None),
         "two norms": (
             lambda x: (torch.nn.functional.layer_norm(x, (2,)), torch.nn.functional.group_norm(x, 1)),
@@ -93,7 +139,8 @@ def programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], Any]]:
 NAMES = (
     "item below 0", "item of int32", "item as a size", "half a size", "of narrow floats", "an input that is returned",
     "alpha of float16", "alpha of bfloat16", "prod of bfloat16", "prod of float16", "logit of float16", "some of 16",
-    "two norms",
+    "two norms", "causal attention", "a large number to float16", "thresholds of bfloat16", "floor of float16",
+    "shrunk float16",
 )  # fmt: skip
 
 
@@ -114,3 +161,33 @@ def test_eager_pytorch_is_not_called_wrong(name: str) -> None:
     assert found.outcome in ("right", "undecided"), found.closing()
     assert any(s.outcome == "right" for s in found.samples), found.closing()
     assert assay.judge(exported, lambda m, i: {}, integers).verdicts[0].outcome == "wrong"
+
+
+PLACES = (None, -1, -3, -4, 2, 5)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("begin", PLACES)
+def test_slices_of_what_a_run_counts(begin: int | None, writes: bool) -> None:
+    """From before the front, to beyond the end, and with an end before the begin."""
+    torch = pytest.importorskip("torch")
+    for end in PLACES:
+        for step in (None, 2):
+
+            class Program(torch.nn.Module):  # type: ignore[misc, name-defined]
+                part = slice(begin, end, step)
+
+                def forward(self, x: Any) -> Any:
+                    y = x[x > 0] * 1
+                    if not writes:
+                        return y[self.part] + 0
+                    y[self.part].fill_(7)
+                    return y
+
+            exported = torch.export.export(Program(), (torch.arange(1.0, 7.0),))
+            module = assay.load(exported)
+            for count in range(6):
+                x = torch.tensor([k + 1.0 if k < count else -1.0 for k in range(6)])
+                (found,) = assay.run(module, {"x": x.numpy()}).values()
+                np.testing.assert_array_equal(found, exported.module()(x).numpy(), err_msg=f"{end} {step} {count}")
