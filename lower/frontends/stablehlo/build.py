@@ -8,6 +8,7 @@ known is measured by the run, as for ONNX.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,29 @@ class Scope:
         self.bindings: list[tuple[Var, Expr]] = []
 
 
+@dataclass(frozen=True)
+class Unset:
+    """Memory that is not set, or in part: what to raise where a result hangs on it, which elements are not set (None:
+    that is not known), and what has been written there."""
+
+    why: Unsupported
+    rest: np.ndarray[Any, np.dtype[np.bool_]] | None
+    written: tuple[Expr, ...] = ()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether every element has been written."""
+        return self.rest is not None and not self.rest.any()
+
+    def after(self, places: Any, new: Expr) -> Unset:
+        """The same when a tensor has been written at places, None where these are not known."""
+        rest = self.rest
+        if rest is not None and places is not None:
+            rest = rest.copy()
+            rest[places] = False
+        return Unset(self.why, rest, (*self.written, new))
+
+
 class HloBuilder:
     """Adds bindings to a scope."""
 
@@ -47,8 +71,8 @@ class HloBuilder:
         """Parameters of functions, which nothing here computes, and where each has its value."""
         self.numbers: set[Expr] = set()
         """Values that a program has as numbers, and not as tensors."""
-        self.unset: dict[Expr, Unsupported] = {}
-        """Tensors whose elements are whatever was in memory, and what to raise where a result hangs on these."""
+        self.unset: dict[Expr, Unset] = {}
+        """Tensors some of whose elements are whatever was in memory."""
         self._contents: dict[Expr, Contents | tuple[Contents, ...] | None] = {}
 
     # --- bindings --------------------------------------------------------------------------------------------------

@@ -89,11 +89,15 @@ class ArchiveTranslator:
             return
         decide = [value for _, value in scope.bindings if graph.acts(value) or isinstance(value, graph.MatchCast)]
         whole: Expr = graph.tuple_of(body, *decide)
-        for node in post_order(
-            whole, lambda e: (*e.children, *([values[e]] if isinstance(e, Var) and e in values else []))
-        ):
-            if node in unset:
-                raise unset[node]
+
+        def parts(e: Expr) -> Sequence[Expr]:
+            if e in unset:
+                return unset[e].written if unset[e].is_set else ()
+            return (*e.children, *([values[e]] if isinstance(e, Var) and e in values else []))
+
+        for node in post_order(whole, parts):
+            if node in unset and not unset[node].is_set:
+                raise unset[node].why
 
     def params(self, whole: ProgramInterface, types: Mapping[str, Json], names: Names, scope: Scope) -> list[Var]:
         """The parameters of main; what the other inputs of the program stand for goes into `names`."""

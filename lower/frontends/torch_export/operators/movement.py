@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from assay.lower.frontends.stablehlo.build import Unset
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.counts import repeated
 from assay.lower.frontends.torch_export.operators.parts import index_of, part_of, with_part, with_slice
@@ -228,9 +231,16 @@ def unset(node: AtenNode) -> Expr:
     """Whatever was in memory: of a shape and a dtype that others may ask for, and nothing may hang on its elements."""
     found = node.builder.named(full(0, like="self" in node.args)(node), "unset")
     del node.builder.values[found]  # nobody knows what it holds
-    said = f"{node.name}: a result hangs on its elements, which are whatever was in memory"
-    node.builder.unset[found] = Unsupported(said, where=node.builder.span, label="torch_export.C4")
+    said = f"{node.name}: as far as is known, a result hangs on its elements, which are whatever was in memory"
+    of = aten_type(found)
+    known = of.is_static and math.prod(of.static_shape) <= MOST_FOLLOWED
+    rest = np.ones(of.static_shape, bool) if known else None
+    node.builder.unset[found] = Unset(Unsupported(said, where=node.builder.span, label="torch_export.C4"), rest)
     return found
+
+
+MOST_FOLLOWED = 1 << 20
+"""Elements of memory of which it is followed, one by one, which are set."""
 
 
 def fill(node: AtenNode) -> Expr:

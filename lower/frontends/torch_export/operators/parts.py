@@ -66,6 +66,8 @@ def with_part(node: AtenNode, whole: Expr, new: Expr, p: Part) -> Expr:
     """A tensor with a part of an axis replaced."""
     shape = aten_type(whole).shape
     size = shape[p.axis]
+    known = isinstance(p.begin, int) and isinstance(p.end, int)
+    at = slice(p.begin, p.end, p.step) if known else None
     if p.step == 1:
         parts = [new]
         if not (isinstance(p.begin, int) and p.begin == 0):
@@ -73,13 +75,23 @@ def with_part(node: AtenNode, whole: Expr, new: Expr, p: Part) -> Expr:
         if p.end is not size and not (isinstance(p.end, int) and isinstance(size, int) and p.end >= size):
             parts.append(node.cut(whole, p.axis, larger([p.begin, p.end]), BEYOND))
         made = parts[0] if len(parts) == 1 else node.call("concat", *parts, axis=p.axis)
-        return node.stretched(made, *shape)
+        return _written(node, whole, new, node.stretched(made, *shape), p.axis, at)
     order = [p.axis, *(a for a in range(len(shape)) if a != p.axis)]
     count = aten_type(new).shape[p.axis]
     places = node.call("add", node.call("multiply", node.line(count), p.step), node.amount(p.begin))
     made = node.call("scatter_nd", node.permuted(whole, order), node.shaped(places, count, 1),
                      node.permuted(new, order), reduction="none")  # fmt: skip
-    return node.permuted(made, [order.index(a) for a in range(len(shape))])
+    back = [order.index(a) for a in range(len(shape))]
+    return _written(node, whole, new, node.permuted(made, back), p.axis, at)
+
+
+def _written(node: AtenNode, whole: Expr, new: Expr, made: Expr, axis: int, at: slice | int | None) -> Expr:
+    """What is made of a tensor by writing at places of an axis, None where these are not known. Of memory that is not
+    set it is kept in mind what is, then."""
+    of = node.builder.unset.get(whole)
+    if of is not None and made is not new:
+        node.builder.unset[made] = of.after(None if at is None else (slice(None),) * axis + (at,), new)
+    return made
 
 
 def slice_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
@@ -115,7 +127,8 @@ def with_slice(node: AtenNode, whole: Expr, new: Expr, axis: int, at: Dim | Expr
     place = at if isinstance(at, Expr) else node.amount(at)
     made = node.call("scatter_nd", node.permuted(whole, order), node.shaped(node.cast(place, INT64), 1, 1),
                      node.shaped(new, 1, *(shape[a] for a in order[1:])), reduction="none")  # fmt: skip
-    return node.permuted(made, [order.index(a) for a in range(len(shape))])
+    back = [order.index(a) for a in range(len(shape))]
+    return _written(node, whole, new, node.permuted(made, back), axis, at if isinstance(at, int) else None)
 
 
 def select_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:

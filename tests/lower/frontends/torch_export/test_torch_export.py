@@ -281,6 +281,17 @@ def test_what_was_in_memory_is_no_result(through: str) -> None:
     assert wrong.value.label == "torch_export.C4" and "empty" in str(wrong.value.where)
 
 
+@pytest.mark.parametrize("write", ["copy__1", "copy__2", "fill__1", "copy__4", "fill__2"])
+def test_memory_of_which_a_part_is_not_written_is_not_set(write: str) -> None:
+    def left_out(said: dict[str, Any]) -> None:
+        nodes = said["graph_module"]["graph"]["nodes"]
+        (node,) = [n for n in nodes if n["outputs"] and n["outputs"][0].get("as_tensor", {}).get("name") == write]
+        nodes.remove(node)
+
+    with pytest.raises(Unsupported, match="as far as is known, a result hangs on its elements"):
+        parse_torch_export(changed(left_out, "unset"))
+
+
 def test_weights_that_are_pickles_are_not_read() -> None:
     def pickled(config: dict[str, Any]) -> None:
         for said in config["config"].values():
