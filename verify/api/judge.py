@@ -43,7 +43,7 @@ from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.recorded import recording_of
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample, input_sets
-from assay.verify.judge.texts import strings_of, told_in_strings
+from assay.verify.judge.texts import strings_of
 from assay.verify.judge.two_programs import SecondProgram, require_same_interface, unproved
 from assay.verify.oracle.data import Kind, kinds_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
@@ -152,9 +152,8 @@ def judge(
         if on_verdict is not None and found:
             on_verdict(found[0])
         verdicts = run.verdicts() if cut is None else judge_around(cut, subject.dims, made, others, run)
-        texts_of = text_tensors(subject.model)
         for verdict in verdicts if others else ():
-            found.append(verdict := told_in_strings(verdict, subject.module, texts_of) if cut is None else verdict)
+            found.append(verdict)
             if on_verdict is not None:
                 on_verdict(verdict)
         order = [v.name for v in found if v.proved] + [who.name for who in others]

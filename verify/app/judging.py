@@ -26,7 +26,7 @@ from assay.verify.evidence import Evidence, of_outcome, plural
 from assay.verify.judge.outcome import GOOD, BackendVerdict, SampleVerdict, verdict_data
 from assay.verify.judge.run import JudgeRun, errors_of
 from assay.verify.judge.samples import Sample
-from assay.verify.judge.texts import numbers_of
+from assay.verify.judge.texts import numbers_of, told_as_strings
 from assay.verify.oracle import Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 from assay.verify.oracle.trial import tensors_of
@@ -126,7 +126,7 @@ def judge_outputs(who: JudgedOutputs, expected: Expected, tensors: Mapping[str, 
         accepts = EVERYTHING_KEPT.excluding(who.excluded)
         oracle = Oracle(expected.module, accepts=accepts) if subject is None else oracle_of(subject, accepts)
         given = who.read(expected.module)
-        verdict = oracle.judge(expected, given)
+        verdict = told_as_strings(oracle.judge(expected, given), expected.module, who.model)
         if who.told is not None:
             sample = SampleVerdict(
                 "given", verdict.outcome, "bounds" if verdict.outcome in GOOD else "", verdict.detail, verdict.worst,

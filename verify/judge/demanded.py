@@ -69,11 +69,10 @@ class Ascending:
 
 @dataclass(frozen=True)
 class Demand:
-    """What is asserted of an encoder: the condition, the least of its marks, which are 1 where an element is a
-    category, and the categories."""
+    """What is asserted of an encoder: the condition, how many elements are no category, and the categories."""
 
     condition: Expr
-    least: Expr
+    unmet: Expr
     kinds: Array
 
 
@@ -117,7 +116,7 @@ class _Asserted:
     """What the main function of a module asserts."""
 
     ORDER = ("equal", "sum", "astype", "logical_not", "less_equal", "strided_slice")
-    CATEGORY = ("equal", "min", "max", "astype", "equal")
+    CATEGORY = ("equal", "sum", "astype", "equal", "max", "astype", "equal")
 
     def __init__(self, module: Module) -> None:
         nodes = [*post_order(module.main.body)]
@@ -179,7 +178,7 @@ def _filled(value: Array, part: Any, number: Any) -> Array:
 
 def _unmet(module: Module, inputs: Mapping[str, Any], demands: Sequence[Demand]) -> int:
     """How many elements are no category, in a run that goes on all the same; many, where it traps."""
-    conditions, leasts = {id(d.condition) for d in demands}, {id(d.least) for d in demands}
+    conditions, counts = {id(d.condition) for d in demands}, {id(d.unmet) for d in demands}
     unmet, computed = 0, count()
 
     def apply(node: Call | CallTIR, attrs: Any, args: Sequence[Any], ordinary: Callable[..., Any]) -> Any:
@@ -188,9 +187,9 @@ def _unmet(module: Module, inputs: Mapping[str, Any], demands: Sequence[Demand])
             raise Trap("", "a run that is too long")
         if id(node) in conditions:
             return np.array(True)
-        if id(node) in leasts:
-            unmet += int(np.count_nonzero(args[0] != 1))
-        return ordinary(*args)
+        made = ordinary(*args)
+        unmet += int(made) if id(node) in counts else 0
+        return made
 
     try:
         graph.run(module, inputs, apply=apply)

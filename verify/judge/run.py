@@ -25,6 +25,7 @@ from assay.verify.judge.piecewise import Piecewise
 from assay.verify.judge.samples import Sample
 from assay.verify.judge.spread import FEW, RUNS, CorrectRuns, Distance, Spread
 from assay.verify.judge.tensors import shown_tensors
+from assay.verify.judge.texts import told_in_strings
 from assay.verify.oracle import Accepts, Expected, Verdict, oracle_of
 from assay.verify.oracle.judge import UNDECIDED
 from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS
@@ -83,11 +84,11 @@ class JudgeRun:
             each.run(self.runs, self.progress)
             self._whole(each)
             if not each.pieces:
-                yield self._composed(each)
+                yield told_in_strings(self._composed(each), self.subject)
         cut = [a for a in left if a.pieces]
         self._in_pieces(cut)
         for each in cut:
-            yield self._composed(each)
+            yield told_in_strings(self._composed(each), self.subject)
 
     @property
     def runs(self) -> list[Sample]:

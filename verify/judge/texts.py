@@ -6,28 +6,43 @@ standard leaves open what a string is, such as how a float is written, what diff
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from onnx import ModelProto
 
 from assay.lower.frontends.onnx.model import OPEN_TEXTS
 from assay.semantics.module import Module
-from assay.verify.border.onnx_words import OTHER
+from assay.verify.backends import Subject
+from assay.verify.border.onnx_words import OTHER, text_tensors
 from assay.verify.evidence import listed
 from assay.verify.judge.outcome import BackendVerdict, SampleVerdict
-from assay.verify.oracle import Worst
+from assay.verify.oracle import Verdict, Worst
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T", SampleVerdict, Verdict)
 
 
-def told_in_strings(verdict: BackendVerdict, module: Module, texts: Collection[str]) -> BackendVerdict:
-    """A verdict on a backend in the strings of the model's table. `texts` are the tensors that stand for strings."""
-    table, left_open = (module.main.attrs.get(key, ()) for key in ("strings", OPEN_TEXTS))
-    if table or left_open:
-        verdict.samples = [_told(s, table, left_open, texts) for s in verdict.samples]
+def told_in_strings(verdict: BackendVerdict, subject: Subject) -> BackendVerdict:
+    """A verdict on a backend in the strings of the model's table."""
+    verdict.samples = [told_as_strings(s, subject.module, subject.model) for s in verdict.samples]
     return verdict
+
+
+def told_as_strings(found: T, module: Module, model: ModelProto | None) -> T:
+    """A verdict on one set of inputs: the same in strings, undecided where it would be wrong and the standard leaves a
+    string open."""
+    table, left_open = (module.main.attrs.get(key, ()) for key in ("strings", OPEN_TEXTS))
+    detail, worst = found.detail, found.worst
+    if worst is not None and table and model is not None and worst.tensor in text_tensors(model):
+        detail = detail.replace(str(worst), _of_strings(worst, table))
+    if found.outcome == "wrong" and left_open:
+        said = f"{detail}; the standard leaves open, in {listed(left_open)}"
+        found = replace(found, outcome="undecided", detail=said)
+        return replace(found, rule="") if isinstance(found, SampleVerdict) else found
+    return replace(found, detail=detail) if detail != found.detail else found
 
 
 def strings_of(module: Module, numbers: Array) -> Array:
@@ -41,16 +56,6 @@ def numbers_of(module: Module, strings: Array) -> Array:
     table = {s: i for i, s in enumerate(module.main.attrs.get("strings", ()))}
     codes = [table.get(str(s), len(table)) for s in strings.reshape(-1)]
     return np.array(codes, np.int64).reshape(strings.shape)
-
-
-def _told(s: SampleVerdict, table: Sequence[str], left_open: Sequence[str], texts: Collection[str]) -> SampleVerdict:
-    detail = s.detail
-    if s.worst is not None and s.worst.tensor in texts:
-        detail = detail.replace(str(s.worst), _of_strings(s.worst, table))
-    if s.outcome != "wrong" or not left_open:
-        return replace(s, detail=detail)
-    said = f"{detail}; the standard leaves open, in {listed(left_open)}"
-    return replace(s, outcome="undecided", detail=said, rule="")
 
 
 def _of_strings(worst: Worst, table: Sequence[str]) -> str:

@@ -248,3 +248,16 @@ def test_strings_that_are_expected_and_those_of_the_reference(
         assert assay(monkeypatch, "check", path, "--inputs", inputs, "--expected", expected) == code, (
             capsys.readouterr()
         )
+
+
+def test_check_leaves_open_what_judge_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, inputs, expected = (tmp_path / n for n in ("m.onnx", "in.npz", "out.npz"))
+    onnx.save(model("string[N] x", "string[N] y", UPPER), path)
+    for text, given_as, said in (("stra\u00dfe", "STRA\u00dfE", "undecided"), ("ab", "aB", "wrong")):
+        np.savez(inputs, x=np.array([text]))
+        np.savez(expected, y=np.array([given_as]))
+        code = assay(monkeypatch, "check", path, "--inputs", inputs, "--expected", expected)
+        out = " ".join(capsys.readouterr().out.split())
+        assert code == {"undecided": 5, "wrong": 1}[said] and said in out, out
