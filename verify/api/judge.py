@@ -36,14 +36,13 @@ from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, 
 from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding, subject_of_program
 from assay.verify.border.drawn_texts import drawn_texts, inputs_read
 from assay.verify.border.inputs import sized, traps_on
-from assay.verify.border.onnx_words import text_tensors
+from assay.verify.border.onnx_words import strings_of, text_tensors
 from assay.verify.judge.around import Cut, judge_around
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.recorded import recording_of
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample, input_sets
-from assay.verify.judge.texts import strings_of
 from assay.verify.judge.two_programs import SecondProgram, require_same_interface, unproved
 from assay.verify.oracle.data import Kind, kinds_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
@@ -259,7 +258,7 @@ def _second(
     other, source, files = opened_outside(program)
     name = source or "the second program"
     table, texts = first.module.main.attrs.get("strings", ()), text_tensors(first.model)
-    given = {n: strings_of(first.module, a) if n in texts else a for n, a in inputs.items()}
+    given = {n: strings_of(table, a) if n in texts else a for n, a in inputs.items()}
     try:
         other, taken, _, sizes = with_inputs(other, given, {}, seed, source, table)
     except Invalid as why:

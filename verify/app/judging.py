@@ -21,12 +21,13 @@ from assay.verify.app.spending import require_seconds
 from assay.verify.backends import Backend, Subject, backend
 from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import subject_of_program
+from assay.verify.border.onnx_words import numbers_of
 from assay.verify.border.values import NONE, form, from_arrays, inside_list, to_arrays
 from assay.verify.evidence import Evidence, of_outcome, plural
 from assay.verify.judge.outcome import GOOD, BackendVerdict, SampleVerdict, verdict_data
 from assay.verify.judge.run import JudgeRun, errors_of
 from assay.verify.judge.samples import Sample
-from assay.verify.judge.texts import numbers_of, told_as_strings
+from assay.verify.judge.texts import told_as_strings
 from assay.verify.oracle import Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 from assay.verify.oracle.trial import tensors_of
@@ -82,10 +83,8 @@ class JudgedOutputs:
         for name, of in output_leaves(module.main):
             whole = next((c for c in self.containers if name == c or name.startswith(f"{c}.")), name)
             types[whole] = self.containers.get(whole, of)
-        has_strings = "strings" in module.main.attrs
-        outputs = {
-            n: numbers_of(module, a) if has_strings and a.dtype.kind == "U" else a for n, a in self.outputs.items()
-        }
+        table = module.main.attrs.get("strings", ())
+        outputs = {n: numbers_of(table, a) if table and a.dtype.kind == "U" else a for n, a in self.outputs.items()}
         found = from_arrays(outputs, types, "output")
         for name, of in types.items():
             if name not in found:

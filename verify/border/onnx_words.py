@@ -73,12 +73,7 @@ def with_numbers_only(
         made_of = strings_met(model, given, dims or {}, source) if outside and makes_strings(model) else ()
         first = [*own_strings(model), *(str(s) for a in taken.values() for s in a.reshape(-1))]
         table = tuple(dict.fromkeys([*first, *made_of])) or ("",)
-    numbers = {s: i for i, s in enumerate(table)}
-    codes = {
-        n: np.array([numbers[str(s)] for s in a.reshape(-1)], np.int64).reshape(a.shape)
-        for n, a in taken.items()
-        if a.dtype.kind == "U"
-    }
+    codes = {n: numbers_of(table, a) for n, a in taken.items() if a.dtype.kind == "U"}
     border = _Border(made, table)
     for name in inside:
         border.take(name)
@@ -91,6 +86,18 @@ def with_numbers_only(
 
 MOST_TOLD_WORDS = 12
 """Strings of a table that a line shows."""
+
+
+def numbers_of(table: Sequence[str], strings: Array) -> Array:
+    """The numbers of strings in a table; those that are not in it have the one behind."""
+    places = {s: i for i, s in enumerate(table)}
+    return np.array([places.get(str(s), len(table)) for s in strings.reshape(-1)], np.int64).reshape(strings.shape)
+
+
+def strings_of(table: Sequence[str], numbers: Array) -> Array:
+    """The strings that numbers stand for in a table."""
+    words = [*table, OTHER]
+    return np.array([words[min(int(n), len(table))] for n in numbers.reshape(-1)], np.str_).reshape(numbers.shape)
 
 
 def text_tensors(model: ModelProto) -> set[str]:

@@ -12,12 +12,11 @@ import numpy as np
 from assay.semantics.errors import Invalid
 from assay.semantics.types import TensorType
 from assay.verify.backends.protocol import Prepared, Subject, cannot
-from assay.verify.border.onnx_words import text_tensors
+from assay.verify.border.onnx_words import numbers_of, text_tensors
 from assay.verify.evidence import listed
 from assay.verify.judge.between import judge_between
 from assay.verify.judge.by_pieces import JudgedInPieces
 from assay.verify.judge.piecewise import Piecewise
-from assay.verify.judge.texts import numbers_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +58,8 @@ def recording_of(subject: Subject, name: str, arrays: Mapping[str, Array]) -> Re
     known = {n: e.type for n, e in subject.tensors.items()}
     where = f"the recording {name}"
     texts = text_tensors(subject.model)
-    arrays = {n: numbers_of(subject.module, a) if n in texts and a.dtype.kind == "U" else a for n, a in arrays.items()}
+    table = subject.module.main.attrs.get("strings", ())
+    arrays = {n: numbers_of(table, a) if n in texts and a.dtype.kind == "U" else a for n, a in arrays.items()}
     for n, array in arrays.items():
         of = inputs.get(n, known.get(n))
         if of is None and n not in subject.outputs:

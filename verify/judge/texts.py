@@ -10,18 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
 from onnx import ModelProto
 
 from assay.lower.frontends.onnx.model import OPEN_TEXTS
 from assay.semantics.module import Module
 from assay.verify.backends import Subject
-from assay.verify.border.onnx_words import OTHER, text_tensors
+from assay.verify.border.onnx_words import text_tensors
 from assay.verify.evidence import listed
 from assay.verify.judge.outcome import BackendVerdict, SampleVerdict
 from assay.verify.oracle import Verdict, Worst
 
-Array = np.ndarray[Any, Any]
 T = TypeVar("T", SampleVerdict, Verdict)
 
 
@@ -43,19 +41,6 @@ def told_as_strings(found: T, module: Module, model: ModelProto | None) -> T:
         found = replace(found, outcome="undecided", detail=said)
         return replace(found, rule="") if isinstance(found, SampleVerdict) else found
     return replace(found, detail=detail) if detail != found.detail else found
-
-
-def strings_of(module: Module, numbers: Array) -> Array:
-    """The strings that numbers stand for in the table of a module."""
-    table = [*module.main.attrs.get("strings", ()), OTHER]
-    return np.array([table[min(int(n), len(table) - 1)] for n in numbers.reshape(-1)], np.str_).reshape(numbers.shape)
-
-
-def numbers_of(module: Module, strings: Array) -> Array:
-    """The numbers of strings in the table of a module; those that are not in it have the one behind."""
-    table = {s: i for i, s in enumerate(module.main.attrs.get("strings", ()))}
-    codes = [table.get(str(s), len(table)) for s in strings.reshape(-1)]
-    return np.array(codes, np.int64).reshape(strings.shape)
 
 
 def _of_strings(worst: Worst, table: Sequence[str]) -> str:

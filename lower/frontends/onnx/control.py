@@ -38,6 +38,11 @@ def _body(node: Node, of: GraphProto, inputs: Sequence[Expr] = ()) -> Control:
     return node.subgraph(of, inputs)
 
 
+def _as_known(node: Node, made: Expr, of: Expr, shapes: Shapes | None) -> Expr:
+    """A value that holds what another does: with shapes of what is in a container, and as strings where that is."""
+    return node.text_as(node.containers.note(made, shapes), of)
+
+
 def _joined(node: Node, condition: Expr, then: Sequence[Expr], otherwise: Sequence[Expr]) -> Sequence[Expr]:
     """One If for all results, and its fields."""
     fitted = [node.containers.fitted(b, a.type) for a, b in zip(then, otherwise, strict=True)]
@@ -51,10 +56,10 @@ def _joined(node: Node, condition: Expr, then: Sequence[Expr], otherwise: Sequen
     shapes = [either(known(a), known(b)) for a, b in zip(then, fitted, strict=True)]
     if len(then) == 1:
         made = node.named(graph.if_(condition, then[0], fitted[0], node.span))
-        return [node.text_as(node.containers.note(made, shapes[0]), then[0])]
+        return [_as_known(node, made, then[0], shapes[0])]
     made = node.named(graph.if_(condition, graph.tuple_of(*then), graph.tuple_of(*fitted), node.span))
-    fields = [node.containers.note(graph.get(made, i), r) for i, r in enumerate(shapes)]
-    return [node.text_as(f, a) for f, a in zip(fields, then, strict=True)]
+    each = enumerate(zip(then, shapes, strict=True))
+    return [_as_known(node, graph.get(made, i), a, r) for i, (a, r) in each]
 
 
 def _opened(node: Node, a: Expr, b: Expr) -> tuple[Expr, Expr]:
@@ -102,10 +107,9 @@ def _around(node: Node, results: Sequence[Expr], mark: int) -> list[Expr]:
         return list(results)
     if len(results) == 1:
         made = runs.around(results[0], mark)
-        return [node.text_as(node.containers.note(made, node.containers.shapes(results[0])), results[0])]
+        return [_as_known(node, made, results[0], node.containers.shapes(results[0]))]
     made = runs.around(graph.tuple_of(*results), mark)
-    fields = [node.containers.note(graph.get(made, i), node.containers.shapes(r)) for i, r in enumerate(results)]
-    return [node.text_as(f, r) for f, r in zip(fields, results, strict=True)]
+    return [_as_known(node, graph.get(made, i), r, node.containers.shapes(r)) for i, r in enumerate(results)]
 
 
 def captured(body: GraphProto) -> list[str]:
@@ -188,7 +192,7 @@ class _Loop:
             i, c = graph.var("i", TensorType((), INT64)), graph.var("go", TensorType((), BOOL))
             variables_ = [graph.var(f"v{k}", t) for k, t in enumerate(types)]
             for v, r, x in zip(variables_, shapes, initial, strict=True):
-                node.text_as(made.note(v, r), x)
+                _as_known(node, v, x, r)
             results = yield _body(node, self.body, self.inputs(i, c, variables_))
             go = results[0] if self.has_condition else graph.constant(True, "bool")
             results = results[1:] if self.has_condition else results
@@ -246,8 +250,7 @@ class _Loop:
             elif k >= len(states) and not self.stops and self.count is not None:
                 of = tensor(field)
                 field = node.named(graph.match_cast(field, TensorType((self.count, *of.shape[1:]), of.dtype)))
-            field = node.containers.note(field, shapes[k] if k < len(states) else None)
-            out.append(node.text_as(field, [*states, *scans][k]))
+            out.append(_as_known(node, field, [*states, *scans][k], shapes[k] if k < len(states) else None))
         return out
 
     def _collected(self, k: int, of: TensorType, x: Expr, i: Var, outer: set[Symbol]) -> tuple[Var, Expr, Expr]:

@@ -185,6 +185,13 @@ def test_equal_keys_leave_open_which_counts(keys: str) -> None:
     assert verdict.outcome == ("undecided" if keys == '["a", "a"]' else "wrong"), verdict.closing()
 
 
+def test_two_strings_of_one_number_leave_nothing_open() -> None:
+    body = 'y = ai.onnx.ml.CategoryMapper<cats_strings = ["a", "b"], cats_int64s = [10, 10]>(x)'
+    made = model("string[N] x", "int64[N] y", body)
+    (verdict,) = judge(made, (), {"x": np.array(["a"])}, recorded={"y": np.array([20])}).verdicts
+    assert verdict.outcome == "wrong", verdict.closing()
+
+
 def test_no_rows_have_no_categories_that_are_missing() -> None:
     made = model(
         "int64[N, 1] x", "float[N, 1, 2] y", "y = ai.onnx.ml.OneHotEncoder<cats_int64s = [1, 2], zeros = 0>(x)"

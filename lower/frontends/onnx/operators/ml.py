@@ -107,8 +107,7 @@ def category_mapper(node: Node) -> Expr:
     if len(words) != len(numbers):
         raise node.wrong(f"{len(words)} cats_strings and {len(numbers)} cats_int64s; as many are wanted")
     codes = node.strings.numbers(words)
-    for keys in (codes, numbers):
-        leave_repeated_open(node, keys)
+    leave_repeated_open(node, codes if node[0] in node.builder.texts else numbers)
     if node[0] in node.builder.texts:
         return _looked_up(node, node[0], codes, numbers, np.array(node.attrs["default_int64"]))
     default = node.strings.numbers([node.attrs["default_string"]])[0]

@@ -9,13 +9,7 @@ from __future__ import annotations
 from math import inf, pi
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
-from assay.lower.frontends.torch_export.operators import (
-    contraction,
-    elementwise,
-    integers,
-    movement,
-    reduction,
-)
+from assay.lower.frontends.torch_export.operators import contraction, elementwise, integers, movement, reduction
 from assay.lower.frontends.torch_export.operators.composed import AtenMaker
 from assay.lower.frontends.torch_export.operators.elementwise import constant_like
 from assay.lower.frontends.torch_export.operators.indexing import gather
